@@ -1,0 +1,175 @@
+// The seam between the agent's two halves: control/ asks, the engine does. One capture at a time: asked, attaching, running, draining,
+// written. The engine owns the directory, the drain thread and the dump; control/ owns sockets, peers, clocks between nodes, the join.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "schema/ids.hpp"
+#include "schema/record.hpp"
+#include "schema/request_id.hpp"
+#include "schema/result.hpp"
+#include "schema/segment.hpp"
+#include "schema/units.hpp"
+
+namespace ringside::agent {
+
+using schema::Nanoseconds;
+using schema::Result;
+using schema::Ticks;
+
+/// What became of a process.
+enum class Fate : std::uint8_t { kRunning = 0, kExited = 1, kKilled = 2, kReplaced = 3 };
+/// As in job.fbs.
+enum class Verdict : std::uint8_t {
+    kCaptured = 0, kNothingRecorded = 1, kExited = 2, kKilled = 3, kHung = 4, kRefused = 5, kUnreachable = 6, kNotInjected = 7
+};
+
+/// node_ns = reference_ns + (ticks - reference_ticks) * 1e9 / ticks_per_second. A test skew is in it, never in ticks.
+struct Calibration {
+    std::uint64_t reference_ticks = 0;
+    std::int64_t reference_ns = 0;
+    double ticks_per_second = 1e9;
+    double error_ppb = 0;
+    schema::TicksSource source = schema::TicksSource::kTsc;
+
+    Nanoseconds node_ns(Ticks ticks) const;
+    Ticks ticks_at(Nanoseconds node_ns) const;
+};
+
+struct EngineOptions {
+    std::string root;              ///< holds job directories
+    std::string job;               ///< the directory beneath it
+    std::string output_root;       ///< dumps are written beneath it only
+    std::string node;
+    std::uint64_t node_budget_bytes = 0;   ///< 0: 1/8 of the file system, never beyond half of what is free
+    std::int64_t skew_offset_ns = 0;       ///< tests only
+    double skew_drift_ppb = 0;             ///< tests only
+    std::uint32_t first_lane_kib = schema::kDefaultFirstLaneKib;
+};
+
+struct CaptureRequest {
+    std::uint64_t id = 0;
+    std::vector<int> pids;                 ///< none: all
+    std::uint32_t source_mask = 0xffffffffu;
+    std::uint32_t options = 0;
+    std::uint64_t max_bytes = 0;           ///< 0: no bound
+    std::string name;                      ///< of the dump's folder beneath the output root; relative, no ".."
+    Nanoseconds attach_timeout{2'000'000'000};
+};
+
+/// An RPC half as the join wants it. begin and end in the node's ticks.
+struct Half {
+    std::uint32_t process = 0;
+    schema::LaneId lane;
+    std::uint64_t position = 0;
+    bool server = false;
+    schema::RequestId id;
+    std::uint64_t key = 0;
+    std::uint64_t parent_key = 0;
+    std::uint64_t begin_ticks = 0;
+    std::uint64_t end_ticks = 0;
+    bool ended = false;
+    schema::RpcStatus status = schema::RpcStatus::kOk;
+    std::string self;
+    std::string peer;
+    std::uint32_t wire_type = 0;
+    std::uint64_t wire_id = 0;
+};
+
+struct SourceReport {
+    schema::SourceId id;
+    schema::SourceLevel level;
+    std::string reason;
+};
+
+struct ProcessReport {
+    std::uint32_t index = 0;
+    schema::SegmentId segment;
+    int pid = 0;
+    int parent_pid = 0;
+    int rank = -1;
+    std::string executable;
+    std::vector<std::string> command_line;
+    std::string worker_name;               ///< the last one; empty: none
+    int worker_id = -1;
+    std::vector<std::string> workers;      ///< every worker name that its halves carried
+    std::vector<SourceReport> sources;
+    std::uint32_t lanes = 0;
+    std::uint64_t events = 0;
+    std::uint64_t lost = 0;
+    bool attached = false;
+    Fate fate = Fate::kRunning;
+    std::uint64_t end_ticks = 0;
+    Verdict verdict = Verdict::kCaptured;
+    std::string reason;
+    std::int64_t start_delay_ns = -1;
+};
+
+struct PrepareReport {
+    std::uint32_t processes = 0;
+    std::uint32_t attached = 0;
+    std::int64_t slowest_attach_ns = 0;
+};
+
+struct CaptureReport {
+    std::uint64_t id = 0;
+    std::string path;                      ///< of the dump, absolute; exists and verifies
+    std::uint64_t bytes = 0;
+    std::uint64_t records = 0;
+    std::uint64_t lost = 0;
+    bool complete = false;                 ///< false: max_bytes reached or a write failed; error says
+    std::string error;
+    Calibration calibration;
+    std::uint64_t start_ticks = 0;
+    std::uint64_t stop_ticks = 0;
+    double record_cost_ns = 0;
+    std::vector<ProcessReport> processes;
+};
+
+struct EngineStatus {
+    bool capturing = false;
+    std::uint64_t capture_id = 0;
+    std::uint32_t processes = 0;
+    std::uint64_t events = 0, lost = 0, bytes = 0;
+    double record_cost_ns = 0;
+    std::string directory;
+};
+
+/// @thread every member is thread-safe; the drain thread runs inside
+class Engine {
+public:
+    /// Takes the job directory's lock, makes or adopts the control page, calibrates the ticks (0.2 s), starts the drain thread.
+    /// @errors Refused: another agent holds the directory (the message names it); Usage: the directory can't be made or written
+    static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
+    virtual ~Engine() = default;
+
+    /// Turns the capture word on and waits until every live process has attached or the timeout is over. What is recorded until begin()
+    /// is dropped. A request with the id of the running capture is answered again.
+    /// @errors Refused: a capture with another id runs; NothingMatched: none of the pids is here
+    virtual Result<PrepareReport> prepare(const CaptureRequest& request) = 0;
+    /// The agreed instant, node time; may lie in the future.
+    virtual Result<void> begin(std::uint64_t capture_id, Nanoseconds start_node_ns) = 0;
+    /// A capture from the first instruction: word on at once, no start instant. For --capture-from-start and `ringside run`.
+    virtual Result<void> capture_from_start(const CaptureRequest& request) = 0;
+    /// Waits for the instant, turns the word off, drains every lane, writes the footer, renames the dump to its final name.
+    virtual Result<CaptureReport> stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) = 0;
+    /// The halves of the capture last stopped.
+    virtual std::vector<Half> halves(std::uint64_t capture_id) const = 0;
+
+    /// True once at least one process was seen in the running capture and all that were seen have ended.
+    virtual bool all_ended() const = 0;
+
+    virtual EngineStatus status() const = 0;
+    virtual std::vector<ProcessReport> processes() const = 0;
+    virtual const Calibration& calibration() const = 0;
+    /// The node's clock now, skew included.
+    virtual Nanoseconds node_now() const = 0;
+    virtual const EngineOptions& options() const = 0;
+};
+
+}  // namespace ringside::agent

@@ -1,0 +1,46 @@
+// What a source is: the code that turns one framework's calls into records. The core calls it; it calls nothing of the core but emit.hpp,
+// slots/ and the level below. A new framework is one folder under sources/ and one line in shim.cpp's list.
+#pragma once
+
+#include <cstdint>
+
+#include "schema/segment.hpp"
+
+namespace ringside::inject {
+
+/// Attach options: bits of schema::CaptureOption.
+struct AttachRequest {
+    std::uint32_t options = 0;
+};
+
+struct Source {
+    schema::SourceId id;
+    const char* name;
+
+    /// Whether the framework is mapped in this process. Cheap: called when objects have been loaded.
+    /// @thread any, the loader's lock may be held by the caller
+    bool (*present)();
+
+    /// Looks up symbols and slots, so that attach() only stores. Called once the framework's constructors have run, at most once a
+    /// generation of loaded objects; may take milliseconds.
+    /// @thread the helper thread, or the thread that attaches
+    void (*prepare)();
+
+    /// Starts recording. Called with the capture word on; prepare() has run. Sets the level.
+    /// @thread as prepare()
+    void (*attach)(const AttachRequest& request);
+
+    /// Stops recording and leaves no slot, no callback. Hooks that are running finish on their own.
+    /// @thread as prepare()
+    void (*detach)();
+};
+
+/// Tells status, dump and views what a source reached and why. The reason is cut at schema::kReasonBytes - 1.
+/// @thread one caller a source at a time
+void set_level(schema::SourceId source, schema::SourceLevel level, const char* reason);
+
+/// Marks the worker of this process (torch RPC's name and id).
+/// @thread thread-safe
+void set_worker(schema::NameId name, std::int32_t id);
+
+}  // namespace ringside::inject

@@ -1,0 +1,74 @@
+// The control page: one page a job directory, what the agent tells every shim on the node. Made by whoever comes first (a filled
+// temporary file, linked into place), mapped read-only by shims, written by the one agent that holds the directory's lock.
+//
+//   0    magic u64          layout u32        mark u32
+//   16   capture word u32   source mask u32   options u32   reserved u32
+//   32   start ticks u64    stop ticks u64
+//   48   first lane KiB u32 reserved u32      budget of a process, of the node, left on the node u64 x 3
+//   128  job key, 64 bytes
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "schema/units.hpp"
+
+namespace ringside::schema {
+
+inline constexpr std::uint64_t kControlMagic = 0x314c525443445352ull;  // "RSDCTRL1"
+inline constexpr std::uint32_t kControlLayout = 1;
+/// x86-64, little-endian: read as another number where that does not hold.
+inline constexpr std::uint32_t kMachineMark = 0x86640102;
+
+/// The capture word, taken apart: bit 0 on, bit 1 only segments flagged "selected", the rest a generation that grows with
+/// every change. One store of it starts or stops a capture on the whole node; shims wait on it as a futex.
+struct CaptureWord {
+    bool on = false;
+    bool selected_only = false;
+    std::uint32_t generation = 0;
+
+    constexpr std::uint32_t pack() const {
+        return (on ? 1u : 0u) | (selected_only ? 2u : 0u) | generation << 2;
+    }
+    static constexpr CaptureWord unpack(std::uint32_t word) {
+        return {(word & 1) != 0, (word & 2) != 0, word >> 2};
+    }
+};
+
+/// Bits of ControlPage::options.
+enum class CaptureOption : std::uint32_t {
+    kRecordShapes = 1u << 0,
+    kProfileMemory = 1u << 1,
+};
+
+struct ControlPage {
+    std::uint64_t magic;   ///< anything but kControlMagic means off
+    std::uint32_t layout;
+    std::uint32_t mark;
+    // SYNC(capture): the agent's release store publishes the words below; pairs with the acquire load before attaching.
+    std::atomic<std::uint32_t> capture_word;
+    std::atomic<std::uint32_t> source_mask;  ///< bit per SourceId; all bits by default
+    std::atomic<std::uint32_t> options;
+    std::uint32_t reserved0;
+    std::atomic<std::uint64_t> start_ticks;  ///< the agent drops what begins before; ~0 until the instant is agreed
+    std::atomic<std::uint64_t> stop_ticks;   ///< and what begins after; ~0 while it runs
+    std::atomic<std::uint32_t> first_lane_kib;
+    std::uint32_t reserved1;
+    std::atomic<std::uint64_t> process_budget_bytes;
+    std::atomic<std::uint64_t> node_budget_bytes;
+    std::atomic<std::uint64_t> node_left_bytes;
+    std::uint8_t reserved2[48];
+    char job_key[64];
+    std::uint8_t reserved3[3904];
+};
+static_assert(sizeof(ControlPage) == kPageBytes);
+static_assert(offsetof(ControlPage, capture_word) == 16 && offsetof(ControlPage, start_ticks) == 32 &&
+              offsetof(ControlPage, first_lane_kib) == 48 && offsetof(ControlPage, job_key) == 128);
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
+
+inline constexpr const char* kControlFileName = "control";
+inline constexpr const char* kLockFileName = "lock";
+inline constexpr std::uint32_t kDefaultFirstLaneKib = 1024;
+
+}  // namespace ringside::schema

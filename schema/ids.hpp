@@ -1,0 +1,54 @@
+// Identities: of a segment, a lane, an event, a name. An id is a type, never a bare integer.
+// An event's id is segment.lane.position for ever: positions never restart, lanes carry a generation.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+namespace ringside::schema {
+
+/// One process's segment. The file's name is `<pid_namespace>.<pid>.<start_ticks>` in decimal: pids repeat across
+/// containers that share a directory, and exec keeps the pid.
+struct SegmentId {
+    std::uint64_t pid_namespace = 0;
+    std::uint32_t pid = 0;
+    std::uint64_t start_ticks = 0;
+    auto operator<=>(const SegmentId&) const = default;
+};
+
+/// One thread's ring within a segment; the generation tells the threads apart that used it in turn.
+struct LaneId {
+    std::uint32_t index = 0;
+    std::uint32_t generation = 0;
+    auto operator<=>(const LaneId&) const = default;
+};
+
+/// An interned name: slot index + 1 in the segment's name table.
+struct NameId {
+    std::uint32_t value = 0;
+    auto operator<=>(const NameId&) const = default;
+};
+inline constexpr NameId kNoName{0};
+/// The name's bytes stand in the NameInline record right before this one.
+inline constexpr NameId kInlineName{0xffffffffu};
+
+/// Interned extras of a name: index + 1 in the segment's attribute table; 0 is none.
+struct AttributeId {
+    std::uint16_t value = 0;
+    auto operator<=>(const AttributeId&) const = default;
+};
+
+/// Which source wrote a record: the high four bits of its flags byte, and the index of its level in the header.
+enum class SourceId : std::uint8_t {
+    kNone = 0,
+    kTorch = 1,
+    kNvtx = 2,
+    kGrpc = 3,
+    kMpi = 4,
+    kCupti = 5,
+    kApi = 6,
+    kItt = 7,
+};
+inline constexpr std::uint32_t kSourceCount = 16;
+
+}  // namespace ringside::schema

@@ -1,0 +1,119 @@
+// A segment: the shared-memory file of one process. Sparse at its maximum, mapped once, one page until something is recorded.
+//
+//   0        header                    4 KiB    at load
+//   4096     open entries              4 KiB    first MPI call or collective (later)
+//   8192     names: 8192 x 16 B        128 KiB  first lane
+//            name bytes                384 KiB
+//            attributes: 1024 x 32 B   32 KiB
+//            lane table: 1024 x 16 B   16 KiB
+//            lanes                     4 KiB header + a power of two each
+//
+// A process's life is told by an OFD lock on the file, held by its mapping. The shim writes, the agent reads and treats every
+// word as hostile; it writes only lane tails and recycled lane states, and the `selected` flag.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "schema/control_page.hpp"
+#include "schema/ids.hpp"
+#include "schema/lane.hpp"
+#include "schema/names.hpp"
+#include "schema/ticks.hpp"
+#include "schema/units.hpp"
+
+namespace ringside::schema {
+
+inline constexpr std::uint64_t kSegmentMagic = 0x314d474553445352ull;  // "RSDSEGM1"
+inline constexpr std::uint32_t kSegmentLayout = 1;
+inline constexpr std::uint64_t kSegmentBytes = 256ull << 20;
+
+enum class SegmentState : std::uint32_t { kInit = 0, kReady = 1, kClosing = 2 };
+
+/// What a source reached in this process.
+enum class SourceLevel : std::uint32_t {
+    kAbsent = 0,           ///< its framework is not in the process
+    kOff = 1,              ///< there, and not attached now
+    kFull = 2,
+    kDegraded = 3,         ///< attached; the reason says what is missing
+    kNotInstrumented = 4,  ///< there, and could not be attached; the reason says why
+};
+
+struct SourceStatus {
+    std::atomic<std::uint32_t> level;  ///< SYNC(level): stored with release after the reason
+    std::uint32_t reserved;
+    std::atomic<std::uint64_t> reason[15];  ///< NUL-padded text, 119 characters at most
+};
+static_assert(sizeof(SourceStatus) == 128);
+inline constexpr std::uint32_t kReasonBytes = 120;
+
+/// What was lost or passed over in a whole process; a lane's own drops stand in the lane.
+enum class Loss : std::uint32_t {
+    kNamesFull = 0,      ///< names that went inline or were cut
+    kStackTooDeep = 1,   ///< ranges below the open stack's depth: passed over
+    kTableFull = 2,      ///< calls that found the in-flight pool full: passed over
+    kLaneRefused = 3,    ///< records of threads that got no lane (budget, memory)
+    kReentered = 4,      ///< hooks that ran inside a hook (a signal handler)
+    kUnmatchedEnd = 5,   ///< ends without a begin that were passed over
+    kHookOtherTarget = 6 ///< slots that pointed elsewhere and were left alone
+};
+inline constexpr std::uint32_t kLossCounters = 16;
+
+struct SegmentHeader {
+    std::uint64_t magic;
+    std::uint32_t layout;
+    std::uint32_t mark;                            ///< kMachineMark
+    std::atomic<std::uint32_t> state;              ///< SegmentState; SYNC(ready)
+    std::atomic<std::uint32_t> selected;           ///< written by the agent: captures of "selected" include this one
+    std::atomic<std::uint32_t> attached_word;      ///< the capture word that the shim has wholly acted on; SYNC(attached)
+    std::atomic<std::uint32_t> lanes_in_use;       ///< entries of the lane table ever used
+    std::int32_t pid;                              ///< in the process's own namespace
+    std::int32_t parent_pid;
+    std::uint32_t uid;
+    std::int32_t rank;                             ///< from the launcher's environment; -1: none
+    std::uint64_t pid_namespace;                   ///< inode
+    std::uint64_t start_ticks;
+    std::uint64_t size_bytes;
+    std::uint32_t ticks_source;                    ///< TicksSource
+    std::atomic<std::int32_t> worker_id;           ///< the RPC worker's id; -1: none
+    ClockSnapshot load_clock;                      // 80
+    ClockSnapshot capture_clock;                   // 112
+    std::atomic<std::uint64_t> lane_bytes_used;    ///< bump allocator of the lanes' area
+    std::atomic<std::uint32_t> name_bytes_used;
+    std::atomic<std::uint32_t> names_used;
+    std::atomic<std::uint32_t> worker_name;        ///< NameId; 0: none
+    std::uint32_t reserved0;
+    std::atomic<std::uint64_t> next_key;           ///< of async pairs and RPC halves, from 1
+    std::atomic<std::uint64_t> losses[kLossCounters];
+    std::uint64_t reserved1[7];
+    SourceStatus sources[kSourceCount];
+    char job[64];
+    char executable[256];
+    char command_line[512];                        ///< arguments, each ended by a NUL
+    std::uint8_t reserved2[856];
+};
+static_assert(sizeof(SegmentHeader) == kPageBytes);
+static_assert(offsetof(SegmentHeader, load_clock) == 80 && offsetof(SegmentHeader, losses) == 176 &&
+              offsetof(SegmentHeader, sources) == 360 && offsetof(SegmentHeader, job) == 2408);
+
+/// An entry of the lane table.
+struct LaneEntry {
+    std::atomic<std::uint64_t> offset;          ///< of the LaneHeader, from the segment's start; SYNC(lane): stored last
+    std::atomic<std::uint32_t> capacity_cells;
+    std::uint32_t reserved;
+};
+static_assert(sizeof(LaneEntry) == 16);
+
+inline constexpr std::uint32_t kMaxLanes = 1024;
+inline constexpr std::uint64_t kNamesOffset = 8192;
+inline constexpr std::uint64_t kNameBytesOffset = kNamesOffset + kNameEntries * sizeof(NameEntry);
+inline constexpr std::uint64_t kAttributesOffset = kNameBytesOffset + kNameBytes;
+inline constexpr std::uint64_t kLaneTableOffset = kAttributesOffset + kAttributeEntries * sizeof(AttributeEntry);
+inline constexpr std::uint64_t kLanesOffset = kLaneTableOffset + kMaxLanes * sizeof(LaneEntry);
+static_assert(kLanesOffset % kPageBytes == 0 && kLanesOffset < kSegmentBytes);
+
+/// A decimal file name `<pid namespace>.<pid>.<ticks>` fits in this, NUL included.
+inline constexpr std::size_t kSegmentNameBytes = 64;
+
+}  // namespace ringside::schema
