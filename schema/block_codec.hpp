@@ -45,7 +45,8 @@ inline std::uint8_t* put_varint(std::uint8_t* out, std::uint64_t value) {
 
 /// Reads a varint.
 /// @return the byte after it, null where the input ends first or the number has more than 64 bits
-inline const std::uint8_t* get_varint(const std::uint8_t* in, const std::uint8_t* end, std::uint64_t& value) {
+inline const std::uint8_t* get_varint(const std::uint8_t* in, const std::uint8_t* end,
+                                      std::uint64_t& value) {
     std::uint64_t result = 0;
     for (std::uint32_t shift = 0; shift < 70; shift += 7) {
         if (in == end) return nullptr;
@@ -108,7 +109,8 @@ public:
         const auto kind = static_cast<std::uint32_t>(header.kind);
         const bool extras = header.flags != last.flags || header.cells != last.cells;
         *out++ = static_cast<std::uint8_t>((kind < kTagKindEscape ? kind : kTagKindEscape) |
-                                           (extras ? kTagExtras : 0u) | (words[3] != 0 ? kTagWord3 : 0u));
+                                           (extras ? kTagExtras : 0u) |
+                                           (words[3] != 0 ? kTagWord3 : 0u));
         if (kind >= kTagKindEscape) out = put_varint(out, kind);
         if (extras) {
             *out++ = last.flags = header.flags;
@@ -177,7 +179,8 @@ private:
             record.words[0] = RecordHeader{}.pack();
             return tag == 0 && varint(record.cells);
         }
-        if (kind == kTagKindEscape && (!varint(kind) || kind < kTagKindEscape || kind > 0xffff)) return false;
+        if (kind == kTagKindEscape && (!varint(kind) || kind < kTagKindEscape || kind > 0xffff))
+            return false;
         Previous& last = previous(static_cast<RecordKind>(kind));
         if ((tag & kTagExtras) != 0) {
             if (end_ - in_ < 2) return false;

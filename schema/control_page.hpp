@@ -43,7 +43,7 @@ enum class CaptureOption : std::uint32_t {
 };
 
 struct ControlPage {
-    std::uint64_t magic;   ///< anything but kControlMagic means off
+    std::uint64_t magic;  ///< anything but kControlMagic means off
     std::uint32_t layout;
     std::uint32_t mark;
     // SYNC(capture): the agent's release store publishes the words below; pairs with the acquire load before attaching.
@@ -51,8 +51,9 @@ struct ControlPage {
     std::atomic<std::uint32_t> source_mask;  ///< bit per SourceId; all bits by default
     std::atomic<std::uint32_t> options;
     std::uint32_t reserved0;
-    std::atomic<std::uint64_t> start_ticks;  ///< the agent drops what begins before; ~0 until the instant is agreed
-    std::atomic<std::uint64_t> stop_ticks;   ///< and what begins after; ~0 while it runs
+    std::atomic<std::uint64_t>
+        start_ticks;  ///< the agent drops what begins before; ~0 until the instant is agreed
+    std::atomic<std::uint64_t> stop_ticks;  ///< and what begins after; ~0 while it runs
     std::atomic<std::uint32_t> first_lane_kib;
     std::uint32_t reserved1;
     std::atomic<std::uint64_t> process_budget_bytes;
@@ -63,9 +64,11 @@ struct ControlPage {
     std::uint8_t reserved3[3904];
 };
 static_assert(sizeof(ControlPage) == kPageBytes);
-static_assert(offsetof(ControlPage, capture_word) == 16 && offsetof(ControlPage, start_ticks) == 32 &&
+static_assert(offsetof(ControlPage, capture_word) == 16 &&
+              offsetof(ControlPage, start_ticks) == 32 &&
               offsetof(ControlPage, first_lane_kib) == 48 && offsetof(ControlPage, job_key) == 128);
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
+              std::atomic<std::uint64_t>::is_always_lock_free);
 
 inline constexpr const char* kControlFileName = "control";
 inline constexpr const char* kLockFileName = "lock";

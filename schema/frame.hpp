@@ -24,7 +24,9 @@ inline constexpr std::uint32_t kDumpVersion = 1;
 inline constexpr std::uint32_t kJobVersion = 1;
 inline constexpr std::uint32_t kProtocolVersion = 1;
 
-constexpr std::uint32_t frame_padding(std::uint32_t length) { return (8 - (length & 7)) & 7; }
+constexpr std::uint32_t frame_padding(std::uint32_t length) {
+    return (8 - (length & 7)) & 7;
+}
 
 inline constexpr const char* kDumpExtension = ".rsd";
 inline constexpr const char* kJobExtension = ".rsj";

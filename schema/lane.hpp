@@ -25,9 +25,9 @@ inline constexpr std::uint32_t kThreadNameBytes = 32;
 /// A range that has begun and not ended. Relaxed words: the reader copies an entry twice and takes it when both copies agree.
 struct OpenEntry {
     std::atomic<std::uint64_t> begin;
-    std::atomic<std::uint64_t> key;       ///< the framework's handle of the range; 0: none
+    std::atomic<std::uint64_t> key;  ///< the framework's handle of the range; 0: none
     std::atomic<std::uint64_t> argument;
-    std::atomic<std::uint64_t> what;      ///< a record header: kind, flags, name
+    std::atomic<std::uint64_t> what;  ///< a record header: kind, flags, name
 };
 static_assert(sizeof(OpenEntry) == kCellBytes);
 
@@ -37,8 +37,12 @@ enum class LaneState : std::uint32_t { kFree = 0, kUsed = 1, kReleased = 2 };
 constexpr std::uint32_t pack_lane_state(LaneState state, std::uint32_t generation) {
     return static_cast<std::uint32_t>(state) | generation << 2;
 }
-constexpr LaneState lane_state(std::uint32_t word) { return static_cast<LaneState>(word & 3); }
-constexpr std::uint32_t lane_generation(std::uint32_t word) { return word >> 2; }
+constexpr LaneState lane_state(std::uint32_t word) {
+    return static_cast<LaneState>(word & 3);
+}
+constexpr std::uint32_t lane_generation(std::uint32_t word) {
+    return word >> 2;
+}
 
 /// Which request a lane serves.
 enum class ContextState : std::uint32_t { kNone = 0, kServing = 1, kUnknown = 2 };
@@ -50,13 +54,14 @@ struct BasicLaneHeader {
     Atomic<std::uint64_t> dropped;                ///< records, not cells
     Atomic<std::uint64_t> first_drop_ticks;
     Atomic<std::uint64_t> last_drop_ticks;
-    Atomic<std::uint64_t> records;                ///< written into the ring by all generations: kept + lost after it
+    Atomic<std::uint64_t>
+        records;  ///< written into the ring by all generations: kept + lost after it
     // line 1: the consumer's
-    alignas(64) Atomic<std::uint64_t> tail;       ///< SYNC(free)
+    alignas(64) Atomic<std::uint64_t> tail;  ///< SYNC(free)
     // line 2: the producer's, cold
     alignas(64) Atomic<std::uint32_t> tid;
-    Atomic<std::uint32_t> state;                  ///< pack_lane_state; SYNC(lane)
-    Atomic<std::uint32_t> capacity_cells;         ///< a power of two
+    Atomic<std::uint32_t> state;           ///< pack_lane_state; SYNC(lane)
+    Atomic<std::uint32_t> capacity_cells;  ///< a power of two
     std::uint32_t reserved0;
     Atomic<std::uint64_t> thread_name[kThreadNameBytes / 8];  ///< NUL-padded bytes
     // line 3: the producer's
@@ -65,8 +70,9 @@ struct BasicLaneHeader {
     Atomic<std::uint64_t> context_trace_lo;
     Atomic<std::uint64_t> context_span;
     Atomic<std::uint32_t> context_state;
-    Atomic<std::uint32_t> open_depth;             ///< may exceed kOpenStackDepth: deeper ranges are counted, not kept
-    Atomic<std::uint64_t> too_deep;               ///< ranges that found the stack full
+    Atomic<std::uint32_t>
+        open_depth;  ///< may exceed kOpenStackDepth: deeper ranges are counted, not kept
+    Atomic<std::uint64_t> too_deep;  ///< ranges that found the stack full
 };
 
 struct LaneHeader : BasicLaneHeader<std::atomic> {

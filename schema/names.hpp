@@ -22,21 +22,22 @@ inline constexpr std::uint16_t kNameScheduled = 2;
 
 struct NameEntry {
     std::atomic<std::uint32_t> hash;
-    std::atomic<std::uint32_t> offset;      ///< into the byte area
-    std::atomic<std::uint16_t> length;      ///< bytes, without a NUL; a NUL follows in the byte area all the same
+    std::atomic<std::uint32_t> offset;  ///< into the byte area
+    std::atomic<std::uint16_t>
+        length;  ///< bytes, without a NUL; a NUL follows in the byte area all the same
     std::atomic<std::uint16_t> flags;
-    std::atomic<std::uint16_t> attribute;   ///< AttributeId
-    std::atomic<std::uint16_t> state;       ///< SYNC(name): Ready is stored with release after all else
+    std::atomic<std::uint16_t> attribute;  ///< AttributeId
+    std::atomic<std::uint16_t> state;  ///< SYNC(name): Ready is stored with release after all else
 };
 static_assert(sizeof(NameEntry) == 16);
 
 /// Extras of a name, interned too.
 struct AttributeEntry {
-    std::atomic<std::uint32_t> domain;      ///< NameId of the domain's name; 0: none
-    std::atomic<std::uint32_t> category;    ///< NameId of the category's name; 0: none
-    std::atomic<std::uint32_t> colour;      ///< ARGB; 0: none
-    std::atomic<std::uint16_t> payload;     ///< PayloadType
-    std::atomic<std::uint16_t> state;       ///< NameState; SYNC(name)
+    std::atomic<std::uint32_t> domain;    ///< NameId of the domain's name; 0: none
+    std::atomic<std::uint32_t> category;  ///< NameId of the category's name; 0: none
+    std::atomic<std::uint32_t> colour;    ///< ARGB; 0: none
+    std::atomic<std::uint16_t> payload;   ///< PayloadType
+    std::atomic<std::uint16_t> state;     ///< NameState; SYNC(name)
     std::uint64_t reserved[2];
 };
 static_assert(sizeof(AttributeEntry) == 32);

@@ -35,18 +35,19 @@ struct alignas(32) Cell {
 static_assert(sizeof(Cell) == kCellBytes);
 
 enum class RecordKind : std::uint16_t {
-    kPad = 0,         ///< fills a lane's end, or stands in a block for what was left out; cells only
-    kRange = 1,       ///< 1 cell
-    kOperator = 2,    ///< 2 cells: a range with a sequence number (forward and backward find each other by it)
-    kAsyncBegin = 3,  ///< 1 cell
-    kAsyncEnd = 4,    ///< 1 cell
-    kRpcBegin = 5,    ///< 3 cells: one half of an RPC begins
-    kRpcEnd = 6,      ///< 1 cell
-    kContext = 7,     ///< 2 cells: from here on the lane serves this request (or none)
-    kMark = 8,        ///< 1 cell
-    kIteration = 9,   ///< 1 cell: a boundary; value = n-th of its name in this process, from 1
-    kCounter = 10,    ///< 1 cell: value
-    kNameInline = 11, ///< 1 to 8 cells: the name of the record that follows
+    kPad = 0,    ///< fills a lane's end, or stands in a block for what was left out; cells only
+    kRange = 1,  ///< 1 cell
+    kOperator =
+        2,  ///< 2 cells: a range with a sequence number (forward and backward find each other by it)
+    kAsyncBegin = 3,   ///< 1 cell
+    kAsyncEnd = 4,     ///< 1 cell
+    kRpcBegin = 5,     ///< 3 cells: one half of an RPC begins
+    kRpcEnd = 6,       ///< 1 cell
+    kContext = 7,      ///< 2 cells: from here on the lane serves this request (or none)
+    kMark = 8,         ///< 1 cell
+    kIteration = 9,    ///< 1 cell: a boundary; value = n-th of its name in this process, from 1
+    kCounter = 10,     ///< 1 cell: value
+    kNameInline = 11,  ///< 1 to 8 cells: the name of the record that follows
     // 16 to 31 are the GPU's (kernel, copy, api, synchronisation).
 };
 inline constexpr std::uint16_t kRecordKinds = 12;
@@ -81,11 +82,13 @@ struct RecordHeader {
 
     constexpr std::uint64_t pack() const {
         return static_cast<std::uint64_t>(kind) | static_cast<std::uint64_t>(cells) << 16 |
-               static_cast<std::uint64_t>(flags) << 24 | static_cast<std::uint64_t>(name.value) << 32;
+               static_cast<std::uint64_t>(flags) << 24 |
+               static_cast<std::uint64_t>(name.value) << 32;
     }
     static constexpr RecordHeader unpack(std::uint64_t word) {
         return {static_cast<RecordKind>(word & 0xffff), static_cast<std::uint8_t>(word >> 16),
-                static_cast<std::uint8_t>(word >> 24), NameId{static_cast<std::uint32_t>(word >> 32)}};
+                static_cast<std::uint8_t>(word >> 24),
+                NameId{static_cast<std::uint32_t>(word >> 32)}};
     }
 };
 
@@ -93,8 +96,12 @@ struct RecordHeader {
 constexpr std::uint8_t record_flags(SourceId source, std::uint8_t detail) {
     return static_cast<std::uint8_t>(static_cast<std::uint8_t>(source) << 4 | (detail & 15));
 }
-constexpr SourceId record_source(std::uint8_t flags) { return static_cast<SourceId>(flags >> 4); }
-constexpr std::uint8_t record_detail(std::uint8_t flags) { return flags & 15; }
+constexpr SourceId record_source(std::uint8_t flags) {
+    return static_cast<SourceId>(flags >> 4);
+}
+constexpr std::uint8_t record_detail(std::uint8_t flags) {
+    return flags & 15;
+}
 
 /// Details of the torch source's ranges: torch's RecordScope.
 enum class TorchScope : std::uint8_t {
@@ -157,21 +164,21 @@ static_assert(sizeof(AsyncRecord) == kCellBytes);
 struct RpcBeginRecord {
     std::uint64_t header;  ///< name: the function, as the user knows it
     std::uint64_t ticks;
-    std::uint64_t key;     ///< of this half, unique in the segment
-    std::uint64_t bytes;   ///< of the request's payload
+    std::uint64_t key;    ///< of this half, unique in the segment
+    std::uint64_t bytes;  ///< of the request's payload
     std::uint64_t trace_hi;
-    std::uint64_t trace_lo;     ///< both 0: given at the join
-    std::uint64_t span;         ///< equal at both halves
-    std::uint64_t parent_key;   ///< the server half in this segment that was being served; 0: none
-    std::uint32_t peer;         ///< NameId of the other side's worker or address; 0: unknown
-    std::uint32_t self;         ///< NameId of the own worker
-    std::uint32_t module;       ///< NameId of the function's module or service; 0: none
-    std::uint32_t wire_type;    ///< the framework's own message type
-    std::uint64_t wire_id;      ///< the framework's own message id
-    std::uint8_t mode;          ///< RpcMode
-    std::uint8_t side;          ///< RpcSide
-    std::int16_t self_id;       ///< the own worker's id, -1: unknown
-    std::int16_t peer_id;       ///< the other worker's id, -1: unknown
+    std::uint64_t trace_lo;    ///< both 0: given at the join
+    std::uint64_t span;        ///< equal at both halves
+    std::uint64_t parent_key;  ///< the server half in this segment that was being served; 0: none
+    std::uint32_t peer;        ///< NameId of the other side's worker or address; 0: unknown
+    std::uint32_t self;        ///< NameId of the own worker
+    std::uint32_t module;      ///< NameId of the function's module or service; 0: none
+    std::uint32_t wire_type;   ///< the framework's own message type
+    std::uint64_t wire_id;     ///< the framework's own message id
+    std::uint8_t mode;         ///< RpcMode
+    std::uint8_t side;         ///< RpcSide
+    std::int16_t self_id;      ///< the own worker's id, -1: unknown
+    std::int16_t peer_id;      ///< the other worker's id, -1: unknown
     std::uint16_t reserved;
 };
 static_assert(sizeof(RpcBeginRecord) == 3 * kCellBytes && offsetof(RpcBeginRecord, peer) == 64 &&

@@ -37,7 +37,8 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
 }
 
 /// FNV-1a over bytes, mixed at the end. Stable for ever: two nodes with different builds must agree.
-constexpr std::uint64_t hash_bytes(const char* bytes, std::size_t length, std::uint64_t seed = 0xcbf29ce484222325ull) {
+constexpr std::uint64_t hash_bytes(const char* bytes, std::size_t length,
+                                   std::uint64_t seed = 0xcbf29ce484222325ull) {
     std::uint64_t hash = seed;
     for (std::size_t i = 0; i < length; ++i) {
         hash ^= static_cast<std::uint8_t>(bytes[i]);
@@ -50,7 +51,8 @@ constexpr std::uint64_t hash_bytes(const char* bytes, std::size_t length, std::u
 /// @param source, destination  worker names, NUL-terminated
 /// @param message_id           TensorPipe's own, counted from 0 by each agent of the caller: it repeats when init_rpc is called again
 /// @return never 0
-constexpr SpanId torch_span_id(const char* source, const char* destination, std::uint64_t message_id) {
+constexpr SpanId torch_span_id(const char* source, const char* destination,
+                               std::uint64_t message_id) {
     auto length = [](const char* text) {
         std::size_t n = 0;
         while (text[n] != 0) ++n;
@@ -65,7 +67,8 @@ constexpr SpanId torch_span_id(const char* source, const char* destination, std:
 /// Writes `digits` lower-case hexadecimal digits of `value`, without a NUL.
 constexpr void write_hex(char* out, std::uint64_t value, std::uint32_t digits) {
     for (std::uint32_t i = 0; i < digits; ++i) {
-        const std::uint32_t nibble = static_cast<std::uint32_t>(value >> (4 * (digits - 1 - i))) & 15;
+        const std::uint32_t nibble =
+            static_cast<std::uint32_t>(value >> (4 * (digits - 1 - i))) & 15;
         out[i] = static_cast<char>(nibble < 10 ? '0' + nibble : 'a' + nibble - 10);
     }
 }
@@ -103,10 +106,13 @@ constexpr void print_traceparent(const RequestId& id, bool sampled, char* out) {
 /// Parses a W3C traceparent of version 00, or the version-00 prefix of a later one.
 /// @return false where the text is malformed or an id is all zero
 constexpr bool parse_traceparent(const char* text, std::size_t length, RequestId& id) {
-    if (length < kTraceparentBytes || text[2] != '-' || text[35] != '-' || text[52] != '-') return false;
+    if (length < kTraceparentBytes || text[2] != '-' || text[35] != '-' || text[52] != '-')
+        return false;
     std::uint64_t version = 0, flags = 0;
     RequestId result;
-    if (!read_hex(text, 2, version) || version == 0xff || (version == 0 && length != kTraceparentBytes)) return false;
+    if (!read_hex(text, 2, version) || version == 0xff ||
+        (version == 0 && length != kTraceparentBytes))
+        return false;
     if (length > kTraceparentBytes && text[kTraceparentBytes] != '-') return false;
     if (!read_hex(text + 3, 16, result.trace.hi) || !read_hex(text + 19, 16, result.trace.lo) ||
         !read_hex(text + 36, 16, result.span.value) || !read_hex(text + 53, 2, flags)) {

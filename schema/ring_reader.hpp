@@ -24,7 +24,8 @@ public:
 
     /// @param cells  capacity_cells of them as the *reader* has checked; a power of two
     /// @thread the lane's one consumer
-    BasicRingReader(BasicLaneHeader<Atomic>* header, const Cell* cells, std::uint32_t capacity_cells)
+    BasicRingReader(BasicLaneHeader<Atomic>* header, const Cell* cells,
+                    std::uint32_t capacity_cells)
         : header_(header),
           cells_(cells),
           mask_(capacity_cells - 1),
@@ -40,7 +41,8 @@ public:
         if (available > mask_ + 1) return {nullptr, 0, tail_, true};
         const std::uint64_t offset = tail_ & mask_;
         const std::uint64_t to_end = mask_ + 1 - offset;
-        return {cells_ + offset, static_cast<std::uint32_t>(available < to_end ? available : to_end), tail_, false};
+        return {cells_ + offset,
+                static_cast<std::uint32_t>(available < to_end ? available : to_end), tail_, false};
     }
 
     /// Gives `count` cells back to the producer.

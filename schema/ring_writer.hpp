@@ -41,7 +41,8 @@ public:
         }
         if (count > to_end) [[unlikely]] {
             cells_[offset].words[0] =
-                RecordHeader{RecordKind::kPad, static_cast<std::uint8_t>(to_end), 0, kNoName}.pack();
+                RecordHeader{RecordKind::kPad, static_cast<std::uint8_t>(to_end), 0, kNoName}
+                    .pack();
             position_ += to_end;
             return cells_;
         }
@@ -75,7 +76,8 @@ private:
     Cell* cells_ = nullptr;
     std::uint64_t mask_ = 0;
     std::uint64_t position_ = 0;
-    std::uint64_t tail_ = 0;  ///< private copy: the shared one is read only when the lane seems full
+    std::uint64_t tail_ =
+        0;  ///< private copy: the shared one is read only when the lane seems full
     std::uint64_t records_ = 0;
 };
 

@@ -33,8 +33,8 @@ enum class SegmentState : std::uint32_t { kInit = 0, kReady = 1, kClosing = 2 };
 
 /// What a source reached in this process.
 enum class SourceLevel : std::uint32_t {
-    kAbsent = 0,           ///< its framework is not in the process
-    kOff = 1,              ///< there, and not attached now
+    kAbsent = 0,  ///< its framework is not in the process
+    kOff = 1,     ///< there, and not attached now
     kFull = 2,
     kDegraded = 3,         ///< attached; the reason says what is missing
     kNotInstrumented = 4,  ///< there, and could not be attached; the reason says why
@@ -50,47 +50,49 @@ inline constexpr std::uint32_t kReasonBytes = 120;
 
 /// What was lost or passed over in a whole process; a lane's own drops stand in the lane.
 enum class Loss : std::uint32_t {
-    kNamesFull = 0,      ///< names that went inline or were cut
-    kStackTooDeep = 1,   ///< ranges below the open stack's depth: passed over
-    kTableFull = 2,      ///< calls that found the in-flight pool full: passed over
-    kLaneRefused = 3,    ///< records of threads that got no lane (budget, memory)
-    kReentered = 4,      ///< hooks that ran inside a hook (a signal handler)
-    kUnmatchedEnd = 5,   ///< ends without a begin that were passed over
-    kHookOtherTarget = 6 ///< slots that pointed elsewhere and were left alone
+    kNamesFull = 0,       ///< names that went inline or were cut
+    kStackTooDeep = 1,    ///< ranges below the open stack's depth: passed over
+    kTableFull = 2,       ///< calls that found the in-flight pool full: passed over
+    kLaneRefused = 3,     ///< records of threads that got no lane (budget, memory)
+    kReentered = 4,       ///< hooks that ran inside a hook (a signal handler)
+    kUnmatchedEnd = 5,    ///< ends without a begin that were passed over
+    kHookOtherTarget = 6  ///< slots that pointed elsewhere and were left alone
 };
 inline constexpr std::uint32_t kLossCounters = 16;
 
 struct SegmentHeader {
     std::uint64_t magic;
     std::uint32_t layout;
-    std::uint32_t mark;                            ///< kMachineMark
-    std::atomic<std::uint32_t> state;              ///< SegmentState; SYNC(ready)
-    std::atomic<std::uint32_t> selected;           ///< written by the agent: captures of "selected" include this one
-    std::atomic<std::uint32_t> attached_word;      ///< the capture word that the shim has wholly acted on; SYNC(attached)
-    std::atomic<std::uint32_t> lanes_in_use;       ///< entries of the lane table ever used
-    std::int32_t pid;                              ///< in the process's own namespace
+    std::uint32_t mark;                ///< kMachineMark
+    std::atomic<std::uint32_t> state;  ///< SegmentState; SYNC(ready)
+    std::atomic<std::uint32_t>
+        selected;  ///< written by the agent: captures of "selected" include this one
+    std::atomic<std::uint32_t>
+        attached_word;  ///< the capture word that the shim has wholly acted on; SYNC(attached)
+    std::atomic<std::uint32_t> lanes_in_use;  ///< entries of the lane table ever used
+    std::int32_t pid;                         ///< in the process's own namespace
     std::int32_t parent_pid;
     std::uint32_t uid;
-    std::int32_t rank;                             ///< from the launcher's environment; -1: none
-    std::uint64_t pid_namespace;                   ///< inode
+    std::int32_t rank;            ///< from the launcher's environment; -1: none
+    std::uint64_t pid_namespace;  ///< inode
     std::uint64_t start_ticks;
     std::uint64_t size_bytes;
-    std::uint32_t ticks_source;                    ///< TicksSource
-    std::atomic<std::int32_t> worker_id;           ///< the RPC worker's id; -1: none
-    ClockSnapshot load_clock;                      // 80
-    ClockSnapshot capture_clock;                   // 112
-    std::atomic<std::uint64_t> lane_bytes_used;    ///< bump allocator of the lanes' area
+    std::uint32_t ticks_source;                  ///< TicksSource
+    std::atomic<std::int32_t> worker_id;         ///< the RPC worker's id; -1: none
+    ClockSnapshot load_clock;                    // 80
+    ClockSnapshot capture_clock;                 // 112
+    std::atomic<std::uint64_t> lane_bytes_used;  ///< bump allocator of the lanes' area
     std::atomic<std::uint32_t> name_bytes_used;
     std::atomic<std::uint32_t> names_used;
-    std::atomic<std::uint32_t> worker_name;        ///< NameId; 0: none
+    std::atomic<std::uint32_t> worker_name;  ///< NameId; 0: none
     std::uint32_t reserved0;
-    std::atomic<std::uint64_t> next_key;           ///< of async pairs and RPC halves, from 1
+    std::atomic<std::uint64_t> next_key;  ///< of async pairs and RPC halves, from 1
     std::atomic<std::uint64_t> losses[kLossCounters];
     std::uint64_t reserved1[7];
     SourceStatus sources[kSourceCount];
     char job[64];
     char executable[256];
-    char command_line[512];                        ///< arguments, each ended by a NUL
+    char command_line[512];  ///< arguments, each ended by a NUL
     std::uint8_t reserved2[856];
 };
 static_assert(sizeof(SegmentHeader) == kPageBytes);
@@ -99,7 +101,8 @@ static_assert(offsetof(SegmentHeader, load_clock) == 80 && offsetof(SegmentHeade
 
 /// An entry of the lane table.
 struct LaneEntry {
-    std::atomic<std::uint64_t> offset;          ///< of the LaneHeader, from the segment's start; SYNC(lane): stored last
+    std::atomic<std::uint64_t>
+        offset;  ///< of the LaneHeader, from the segment's start; SYNC(lane): stored last
     std::atomic<std::uint32_t> capacity_cells;
     std::uint32_t reserved;
 };
@@ -109,7 +112,8 @@ inline constexpr std::uint32_t kMaxLanes = 1024;
 inline constexpr std::uint64_t kNamesOffset = 8192;
 inline constexpr std::uint64_t kNameBytesOffset = kNamesOffset + kNameEntries * sizeof(NameEntry);
 inline constexpr std::uint64_t kAttributesOffset = kNameBytesOffset + kNameBytes;
-inline constexpr std::uint64_t kLaneTableOffset = kAttributesOffset + kAttributeEntries * sizeof(AttributeEntry);
+inline constexpr std::uint64_t kLaneTableOffset =
+    kAttributesOffset + kAttributeEntries * sizeof(AttributeEntry);
 inline constexpr std::uint64_t kLanesOffset = kLaneTableOffset + kMaxLanes * sizeof(LaneEntry);
 static_assert(kLanesOffset % kPageBytes == 0 && kLanesOffset < kSegmentBytes);
 

@@ -28,7 +28,8 @@ inline Nanoseconds read_clock(clockid_t clock) {
 }
 
 inline Ticks read_ticks(TicksSource source) {
-    if (source == TicksSource::kTsc) [[likely]] return {__rdtsc()};
+    if (source == TicksSource::kTsc) [[likely]]
+        return {__rdtsc()};
     return {static_cast<std::uint64_t>(read_clock(CLOCK_MONOTONIC).value)};
 }
 

@@ -26,7 +26,14 @@ using schema::Ticks;
 enum class Fate : std::uint8_t { kRunning = 0, kExited = 1, kKilled = 2, kReplaced = 3 };
 /// As in job.fbs.
 enum class Verdict : std::uint8_t {
-    kCaptured = 0, kNothingRecorded = 1, kExited = 2, kKilled = 3, kHung = 4, kRefused = 5, kUnreachable = 6, kNotInjected = 7
+    kCaptured = 0,
+    kNothingRecorded = 1,
+    kExited = 2,
+    kKilled = 3,
+    kHung = 4,
+    kRefused = 5,
+    kUnreachable = 6,
+    kNotInjected = 7
 };
 
 /// node_ns = reference_ns + (ticks - reference_ticks) * 1e9 / ticks_per_second. A test skew is in it, never in ticks.
@@ -42,23 +49,24 @@ struct Calibration {
 };
 
 struct EngineOptions {
-    std::string root;              ///< holds job directories
-    std::string job;               ///< the directory beneath it
-    std::string output_root;       ///< dumps are written beneath it only
+    std::string root;         ///< holds job directories
+    std::string job;          ///< the directory beneath it
+    std::string output_root;  ///< dumps are written beneath it only
     std::string node;
-    std::uint64_t node_budget_bytes = 0;   ///< 0: 1/8 of the file system, never beyond half of what is free
-    std::int64_t skew_offset_ns = 0;       ///< tests only
-    double skew_drift_ppb = 0;             ///< tests only
+    std::uint64_t node_budget_bytes =
+        0;  ///< 0: 1/8 of the file system, never beyond half of what is free
+    std::int64_t skew_offset_ns = 0;  ///< tests only
+    double skew_drift_ppb = 0;        ///< tests only
     std::uint32_t first_lane_kib = schema::kDefaultFirstLaneKib;
 };
 
 struct CaptureRequest {
     std::uint64_t id = 0;
-    std::vector<int> pids;                 ///< none: all
+    std::vector<int> pids;  ///< none: all
     std::uint32_t source_mask = 0xffffffffu;
     std::uint32_t options = 0;
-    std::uint64_t max_bytes = 0;           ///< 0: no bound
-    std::string name;                      ///< of the dump's folder beneath the output root; relative, no ".."
+    std::uint64_t max_bytes = 0;  ///< 0: no bound
+    std::string name;  ///< of the dump's folder beneath the output root; relative, no ".."
     Nanoseconds attach_timeout{2'000'000'000};
 };
 
@@ -95,9 +103,9 @@ struct ProcessReport {
     int rank = -1;
     std::string executable;
     std::vector<std::string> command_line;
-    std::string worker_name;               ///< the last one; empty: none
+    std::string worker_name;  ///< the last one; empty: none
     int worker_id = -1;
-    std::vector<std::string> workers;      ///< every worker name that its halves carried
+    std::vector<std::string> workers;  ///< every worker name that its halves carried
     std::vector<SourceReport> sources;
     std::uint32_t lanes = 0;
     std::uint64_t events = 0;
@@ -118,11 +126,11 @@ struct PrepareReport {
 
 struct CaptureReport {
     std::uint64_t id = 0;
-    std::string path;                      ///< of the dump, absolute; exists and verifies
+    std::string path;  ///< of the dump, absolute; exists and verifies
     std::uint64_t bytes = 0;
     std::uint64_t records = 0;
     std::uint64_t lost = 0;
-    bool complete = false;                 ///< false: max_bytes reached or a write failed; error says
+    bool complete = false;  ///< false: max_bytes reached or a write failed; error says
     std::string error;
     Calibration calibration;
     std::uint64_t start_ticks = 0;

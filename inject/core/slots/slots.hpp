@@ -15,7 +15,8 @@ namespace ringside::inject {
 struct SlotHook {
     const char* symbol;
     void* wrapper;
-    void** original;      ///< set to the slots' own target when the first is found; the wrapper calls it
+    void**
+        original;  ///< set to the slots' own target when the first is found; the wrapper calls it
     std::uint32_t slots;  ///< how many were found; filled by the scan
 };
 
@@ -23,8 +24,10 @@ inline constexpr std::uint32_t kMaxPatterns = 6;
 
 /// A framework's hooks.
 struct SlotSet {
-    const char* providers[kMaxPatterns];  ///< basename prefixes of the objects that may define the targets
-    const char* objects[kMaxPatterns];    ///< basename prefixes of the objects whose slots are written; none: all
+    const char*
+        providers[kMaxPatterns];  ///< basename prefixes of the objects that may define the targets
+    const char* objects
+        [kMaxPatterns];  ///< basename prefixes of the objects whose slots are written; none: all
     SlotHook* hooks;
     std::uint32_t hook_count;
 };
