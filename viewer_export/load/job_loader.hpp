@@ -1,0 +1,29 @@
+// Loads a job: dumps and the index that joins them, into the model that views read. The way in for the command.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "schema/result.hpp"
+#include "viewer_export/model/job.hpp"
+
+namespace ringside::viewer_export {
+
+struct LoadRequest {
+    /// Directories (their *.rsd and job.rsj), or files of either kind.
+    std::vector<std::filesystem::path> inputs;
+    /// Node times corrected to the leader's by the index; false: each node's own clock.
+    bool corrected = true;
+    /// A JobIndex as a bare FlatBuffer (no frame), made by an offline join: used instead of any file. Borrowed for the call.
+    std::span<const std::uint8_t> index = {};
+};
+
+/// Reads everything that is readable. What is damaged is loaded up to the damage and noted in Job::damage: the caller decides what that
+/// means. Without an index halves stay unjoined and node clocks uncorrected.
+/// @errors Input: nothing there, not readable, not a dump, from a newer version, no whole chunk
+/// @thread thread-safe
+schema::Result<model::Job> load_job(const LoadRequest& request);
+
+}  // namespace ringside::viewer_export
