@@ -1,0 +1,168 @@
+// The clock model: whatever the asymmetry of the network, the true offset lies inside the bound.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "agent/clock/model.hpp"
+#include "agent/clock/ping.hpp"
+
+using namespace ringside::agent;
+using ringside::schema::Nanoseconds;
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kEpoch = 1'790'000'000 * kSecond;
+
+/// A node whose clock is known, and a network whose two directions take what a generator says.
+struct Node {
+    std::int64_t offset_ns = 0;  // node - leader at kEpoch
+    double drift_ppb = 0;
+
+    std::int64_t at(std::int64_t leader_ns) const {
+        return leader_ns + offset_ns +
+               std::llround(drift_ppb * static_cast<double>(leader_ns - kEpoch) / 1e9);
+    }
+    PingSample ping(std::int64_t leader_ns, std::int64_t there_ns, std::int64_t back_ns) const {
+        return {{leader_ns}, {at(leader_ns + there_ns)}, {leader_ns + there_ns + back_ns}};
+    }
+    /// |corrected - true| at a leader's instant.
+    std::int64_t error_at(const ClockCorrection& correction, std::int64_t leader_ns) const {
+        return std::abs(correction.leader_ns({at(leader_ns)}).value - leader_ns);
+    }
+};
+
+std::vector<PingSample> epoch(const Node& node, std::int64_t leader_ns, std::mt19937_64& random) {
+    std::vector<PingSample> samples;
+    std::uniform_int_distribution<std::int64_t> delay(20'000, 400'000);
+    for (int i = 0; i < 12; ++i)
+        samples.push_back(node.ping(leader_ns + i * 1'000'000, delay(random), delay(random)));
+    return samples;
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+    TEST_CASE("clock: offset and drift are inside the bound, whatever the asymmetry") {
+        std::mt19937_64 random(20);
+        for (const double drift : {0.0, 50'000.0, -120'000.0}) {
+            for (const std::int64_t offset : {0l, 1 * kSecond, -3'000'000l}) {
+                const Node node{offset, drift};
+                const std::int64_t end = kEpoch + 2 * kSecond;
+                const auto before = epoch(node, kEpoch, random);
+                const auto after = epoch(node, end, random);
+                const ClockMeasurement measured =
+                    measure_clock(before, {}, after, {{node.at(kEpoch)}, {node.at(end)}});
+                CHECK(measured.correction.bound_ns < 400'000);
+                CHECK(measured.pings == 24);
+                for (std::int64_t t = kEpoch; t <= end; t += kSecond / 8)
+                    CHECK(node.error_at(measured.correction, t) <= measured.correction.bound_ns);
+            }
+        }
+    }
+
+    TEST_CASE("clock: one-way delay all on one side reaches the bound and does not pass it") {
+        const Node node{1'000, 0};
+        const std::vector<PingSample> there{node.ping(kEpoch, 100'000, 0)};
+        const std::vector<PingSample> back{node.ping(kEpoch + kSecond, 0, 100'000)};
+        const ClockMeasurement measured =
+            measure_clock(there, {}, back, {{node.at(kEpoch)}, {node.at(kEpoch + kSecond)}});
+        CHECK(measured.best_rtt_ns == 100'000);
+        CHECK(node.error_at(measured.correction, kEpoch + 1000) > 49'000);
+        for (std::int64_t t = kEpoch; t <= kEpoch + kSecond; t += kSecond / 4)
+            CHECK(node.error_at(measured.correction, t) <= measured.correction.bound_ns);
+    }
+
+    TEST_CASE("clock: one epoch alone bounds the past by the drift that is possible") {
+        const Node node{5'000'000, 50'000};
+        std::mt19937_64 random(21);
+        const std::int64_t start = kEpoch - 10 * kSecond;
+        const auto after = epoch(node, kEpoch, random);
+        const ClockMeasurement measured =
+            measure_clock({}, {}, after, {{node.at(start)}, {node.at(kEpoch)}});
+        CHECK(measured.correction.bound_ns > 1'000'000);
+        CHECK(measured.correction.bound_ns < 6'000'000);
+        for (std::int64_t t = start; t <= kEpoch; t += kSecond)
+            CHECK(node.error_at(measured.correction, t) <= measured.correction.bound_ns);
+    }
+
+    TEST_CASE("clock: epochs so close that their slope is noise don't make it the drift") {
+        const Node node{-7'000, 20'000};
+        std::mt19937_64 random(22);
+        const std::int64_t start = kEpoch - 10 * kSecond;
+        const auto before = epoch(node, kEpoch, random);
+        const auto after = epoch(node, kEpoch + 20'000'000, random);
+        const ClockMeasurement measured =
+            measure_clock(before, {}, after, {{node.at(start)}, {node.at(kEpoch + 32'000'000)}});
+        CHECK(measured.correction.bound_ns < 6'000'000);
+        for (std::int64_t t = start; t <= kEpoch; t += kSecond)
+            CHECK(node.error_at(measured.correction, t) <= measured.correction.bound_ns);
+    }
+
+    TEST_CASE("clock: a sample in between that contradicts the line widens the bound") {
+        const Node node{0, 0};
+        const Node stepped{300'000, 0};
+        const std::vector<PingSample> before{node.ping(kEpoch, 10'000, 10'000)};
+        const std::vector<PingSample> during{stepped.ping(kEpoch + kSecond, 10'000, 10'000)};
+        const std::vector<PingSample> after{node.ping(kEpoch + 2 * kSecond, 10'000, 10'000)};
+        const ClockMeasurement measured = measure_clock(
+            before, during, after, {{node.at(kEpoch)}, {node.at(kEpoch + 2 * kSecond)}});
+        CHECK(measured.correction.bound_ns >= 300'000);
+    }
+
+    TEST_CASE("clock: no sample at all bounds nothing") {
+        const ClockMeasurement measured = measure_clock({}, {}, {}, {{0}, {kSecond}});
+        CHECK(measured.correction.bound_ns == std::numeric_limits<std::int64_t>::max());
+        CHECK(measured.pings == 0);
+    }
+
+    TEST_CASE("clock: samples that no clock gives are left out and overflow nothing") {
+        constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+        const Node node{0, 0};
+        std::vector<PingSample> before{{{kEpoch}, {kLeast}, {kEpoch + 1}},
+                                       {{kEpoch + 10}, {kEpoch}, {kEpoch}},
+                                       node.ping(kEpoch, 5'000, 5'000)};
+        const ClockMeasurement measured =
+            measure_clock(before, {}, {}, {{kEpoch}, {kEpoch + kSecond}});
+        CHECK(measured.best_rtt_ns == 10'000);
+        CHECK(measured.correction.leader_ns({kLeast}).value <= -kFarthestNs / 2);
+    }
+
+    TEST_CASE("clock: the inverse leads back") {
+        const ClockCorrection correction{{kEpoch}, 1'234'567'890, 51'234.5, 10};
+        for (const std::int64_t t : {kEpoch - 100 * kSecond, kEpoch, kEpoch + 3'600 * kSecond}) {
+            const Nanoseconds back = correction.node_ns(correction.leader_ns({t}));
+            CHECK(std::abs(back.value - t) <= 1);
+        }
+    }
+
+    TEST_CASE("ping: an epoch ends when further pings no longer help") {
+        int sent = 0;
+        const auto samples = ping_epoch(
+            [&]() -> ringside::schema::Result<PingSample> {
+                ++sent;
+                return PingSample{{kEpoch}, {kEpoch}, {kEpoch + (sent == 5 ? 50'000 : 90'000)}};
+            },
+            PingPlan{});
+        REQUIRE(samples);
+        CHECK(samples->size() == 21);  // the fifth was the quickest, sixteen more were not quicker
+    }
+
+    TEST_CASE("ping: a first failure is the epoch's, a later one ends it") {
+        int sent = 0;
+        const auto send = [&]() -> ringside::schema::Result<PingSample> {
+            if (++sent % 4 == 0)
+                return ringside::schema::Error{ringside::schema::ErrorCode::kNoAgent, "gone"};
+            return PingSample{{0}, {0}, {10}};
+        };
+        const auto first = ping_epoch(send, PingPlan{});
+        REQUIRE(first);
+        CHECK(first->size() == 3);
+        sent = 3;
+        CHECK(!ping_epoch(send, PingPlan{}));
+    }
+}
