@@ -1,0 +1,1 @@
+"""Ringside's Python part: what only Python knows of a job, told to the shim in the same process."""

@@ -1,0 +1,155 @@
+// What we rely on of torch's binary interface, 1.13 to 2.15, without its headers: names of exported functions, and the few layouts that
+// are fixed by the Itanium C++ ABI, libstdc++'s std::function, and RecordFunctionCallback. A hook may have several manglings (same
+// calling convention): each is an entry of its own, and the ones that a process has get slots.
+//
+//              1.13 (Debian)   2.0 - 2.5       2.6         2.7, 2.8    2.9 - 2.15
+//   strings    cxx11           old             old         cxx11       cxx11
+//   pipeWrite  intrusive_ptr   intrusive_ptr   const&      const&      const&
+//   before     (char*, long)   the same        the same    the same    (variant<string_view, schema>, long)
+//
+// Everything else that differs between versions (offsets in RecordFunction and WorkerInfo) is found at run time: calibrate.hpp,
+// worker_info.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ringside::inject::torch {
+
+#define RS_RPC "_ZN5torch11distributed3rpc"
+#define RS_RPC_CONST "_ZNK5torch11distributed3rpc"
+#define RS_AGENT RS_RPC "15TensorPipeAgent"
+#define RS_NULL_TYPE "6detail34intrusive_target_default_null_type"
+
+/// c10::intrusive_ptr<Future> send(const WorkerInfo&, intrusive_ptr<Message>, float, const unordered_map<Device, Device>&)
+inline constexpr char kSend[] = RS_AGENT
+    "4sendERKNS1_10WorkerInfoEN3c1013intrusive_ptrINS1_7MessageENS6_" RS_NULL_TYPE
+    "IS8_EEEEfRKSt13unordered_mapINS6_6DeviceESE_St4hashISE_ESt8equal_toISE_ESaISt4pairIKSE_SE_"
+    "EEE";
+
+/// void pipeWrite(const shared_ptr<Pipe>&, intrusive_ptr<Message>, vector<Device>&&, vector<Stream>, function<void(const Error&)>)
+inline constexpr char kPipeWriteByValue[] = RS_AGENT
+    "9pipeWriteERKSt10shared_ptrIN10tensorpipe4PipeEEN3c1013intrusive_ptrINS1_"
+    "7MessageENS9_" RS_NULL_TYPE
+    "ISB_EEEEOSt6vectorINS9_6DeviceESaISH_EESG_INS9_6StreamESaISL_EESt8functionIFvRKNS4_5ErrorEEE";
+/// The same with const intrusive_ptr<Message>&: both pass a pointer.
+inline constexpr char kPipeWriteByReference[] = RS_AGENT
+    "9pipeWriteERKSt10shared_ptrIN10tensorpipe4PipeEERKN3c1013intrusive_ptrINS1_"
+    "7MessageENS9_" RS_NULL_TYPE
+    "ISB_EEEEOSt6vectorINS9_6DeviceESaISJ_EESI_INS9_6StreamESaISN_EESt8functionIFvRKNS4_5ErrorEEE";
+
+/// void pipeRead(const shared_ptr<Pipe>&, function<void(const Error&, intrusive_ptr<Message>, vector<Stream>)>)
+inline constexpr char kPipeRead[] = RS_AGENT
+    "8pipeReadERKSt10shared_ptrIN10tensorpipe4PipeEESt8functionIFvRKNS4_5ErrorEN3c1013intrusive_"
+    "ptrINS1_7MessageENSD_" RS_NULL_TYPE "ISF_EEEESt6vectorINSD_6StreamESaISL_EEEE";
+
+/// intrusive_ptr<Future> RequestCallback::operator()(Message&, vector<Stream>) const
+inline constexpr char kServe[] =
+    RS_RPC_CONST "15RequestCallbackclERNS1_7MessageESt6vectorIN3c106StreamESaIS7_EE";
+
+/// void markFutureWithError(shared_ptr<AtomicJitFuture>, string)
+inline constexpr char kMarkErrorNewString[] = RS_AGENT
+    "19markFutureWithErrorESt10shared_ptrINS2_15AtomicJitFutureEENSt7__cxx1112basic_"
+    "stringIcSt11char_traitsIcESaIcEEE";
+inline constexpr char kMarkErrorOldString[] =
+    RS_AGENT "19markFutureWithErrorESt10shared_ptrINS2_15AtomicJitFutureEESs";
+
+/// void markFutureAsComplete(shared_ptr<AtomicJitFuture>, intrusive_ptr<Message>, vector<Stream>)
+inline constexpr char kMarkComplete[] = RS_AGENT
+    "20markFutureAsCompleteESt10shared_ptrINS2_15AtomicJitFutureEEN3c1013intrusive_ptrINS1_"
+    "7MessageENS6_" RS_NULL_TYPE "IS8_EEEESt6vectorINS6_6StreamESaISE_EE";
+
+/// void c10::ThreadPool::run(function<void()>)
+inline constexpr char kPoolRun[] = "_ZN3c1010ThreadPool3runESt8functionIFvvEE";
+
+// Accessors: all exported, so no offset of Message, Pipe or the agent is needed.
+inline constexpr char kMessageId[] = RS_RPC_CONST "7Message2idEv";
+inline constexpr char kMessageType[] = RS_RPC_CONST "7Message4typeEv";
+inline constexpr char kMessagePayload[] = RS_RPC "7Message7payloadEv";
+inline constexpr char kWorkerInfo[] = RS_RPC_CONST "8RpcAgent13getWorkerInfoEv";
+inline constexpr char kRemoteNameNewString[] = "_ZN10tensorpipe4Pipe13getRemoteNameB5cxx11Ev";
+inline constexpr char kRemoteNameOldString[] = "_ZN10tensorpipe4Pipe13getRemoteNameEv";
+
+// RecordFunction, named alike in all versions but for `before`.
+inline constexpr char kAddCallback[] = "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE";
+inline constexpr char kRemoveCallback[] = "_ZN2at14removeCallbackEm";
+inline constexpr char kHasCallbacks[] = "_ZN2at18hasGlobalCallbacksEv";
+inline constexpr char kRangeName[] = "_ZNK2at14RecordFunction4nameEv";
+inline constexpr char kRangeIsAsync[] = "_ZNK2at14RecordFunction7isAsyncEv";
+inline constexpr char kRangeConstructor[] = "_ZN2at14RecordFunctionC1ENS_11RecordScopeE";
+inline constexpr char kRangeDestructor[] = "_ZN2at14RecordFunctionD1Ev";
+inline constexpr char kRangeThreadId[] = "_ZN2at14RecordFunction15currentThreadIdEv";
+inline constexpr char kRangeBeforeText[] = "_ZN2at14RecordFunction6beforeEPKcl";
+inline constexpr char kRangeBeforeVariant[] =
+    "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_"
+    "traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl";
+
+#undef RS_RPC
+#undef RS_RPC_CONST
+#undef RS_AGENT
+#undef RS_NULL_TYPE
+
+/// libstdc++'s std::function: what it stores is in place when it is small and trivially copyable, else a pointer; so a bitwise copy
+/// moves it, if the source is emptied.
+struct StdFunction {
+    alignas(8) unsigned char storage[16];
+    bool (*manager)(void* destination, const void* source, int operation);
+    void* invoker;
+};
+static_assert(sizeof(StdFunction) == 32 && offsetof(StdFunction, manager) == 16);
+
+/// The operations of StdFunction::manager.
+enum ManagerOperation {
+    kManagerTypeInfo = 0,
+    kManagerPointer = 1,
+    kManagerClone = 2,
+    kManagerDestroy = 3
+};
+
+/// at::RecordFunctionCallback, 1.13 to 2.15. Trivially copyable and larger than two words: by value it lies on the stack.
+struct RecordFunctionCallback {
+    void* (*start)(
+        void** context_out,
+        const char*
+            range);  ///< returns unique_ptr<ObserverContext>: a hidden result pointer comes first
+    void (*end)(const char* range, void* context);
+    double sampling_probability;
+    std::uint8_t scopes[10];
+    std::uint8_t needs_inputs;
+    std::uint8_t needs_outputs;
+    std::uint8_t needs_ids;
+};
+static_assert(sizeof(RecordFunctionCallback) == 40);
+
+/// std::variant<std::string_view, std::reference_wrapper<const FunctionSchema>>: trivially copyable, on the stack by value.
+struct NameVariant {
+    std::size_t length;
+    const char* text;
+    std::uint8_t index;
+};
+static_assert(sizeof(NameVariant) == 24);
+
+/// Where the Future's pointer lies in AtomicJitFuture {atomic_flag; intrusive_ptr<Future>}.
+inline constexpr std::size_t kFutureOffset = 8;
+
+/// MessageType, the same numbers in all versions: requests have bit 8, responses bit 9.
+enum MessageType : std::int32_t {
+    kScriptCall = 0x100,
+    kPythonCall = 0x102,
+    kScriptRemoteCall = 0x104,
+    kPythonRemoteCall = 0x105,
+    kScriptFetch = 0x107,
+    kPythonFetch = 0x108,
+    kRrefUserDelete = 0x10b,
+    kRrefForkRequest = 0x10c,
+    kRrefChildAccept = 0x10d,
+    kForwardAutograd = 0x10f,  ///< wraps another request
+    kBackwardAutograd = 0x111,
+    kCleanupAutograd = 0x113,
+    kWithProfiling = 0x115,  ///< wraps another request
+    kRrefBackward = 0x117,
+    kException = 0x237,
+};
+inline constexpr std::int32_t kRequestBit = 0x100;
+
+}  // namespace ringside::inject::torch

@@ -1,0 +1,188 @@
+#include "inject/sources/torch/operators.hpp"
+
+#include <cstring>
+
+#include "inject/core/emit.hpp"
+#include "inject/sources/torch/abi.hpp"
+#include "inject/sources/torch/calibrate.hpp"
+#include "inject/sources/torch/pools.hpp"
+
+namespace ringside::inject::torch {
+namespace {
+
+struct RangeApi {
+    const char* (*name)(const void* range);
+    bool (*is_async)(const void* range);  // may be null
+};
+
+struct Iterations {
+    std::atomic<std::uint32_t> name;  // NameId; 0: free
+    std::atomic<std::uint64_t> count;
+};
+
+constexpr std::uint32_t kAsyncSets = 128;
+constexpr std::uint32_t kIterationNames = 64;
+constexpr char kStepPrefix[] = "Optimizer.step#";
+
+CalibrationApi g_calibration_api;
+RangeApi g_range_api;
+RangeOffsets g_offsets;  // written by prepare, before any callback is registered
+CalibrationResult g_calibrated = CalibrationResult::kUnsupported;
+std::uint64_t g_handle;
+bool g_registered;
+
+// Ranges that may end on another thread (gloo's), by RecordFunction: the key of their pair.
+constinit KeyedTable<std::uint64_t, kAsyncSets> g_async;
+constinit Iterations g_iterations[kIterationNames]{};
+
+template <class T>
+T field(const char* range, std::uint16_t offset) {
+    T value;
+    std::memcpy(&value, range + offset, sizeof value);
+    return value;
+}
+
+std::uint8_t scope_of(const char* range) {
+    return g_offsets.scope == 0 ? 0 : field<std::uint8_t>(range, g_offsets.scope);
+}
+
+void begin_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
+    const std::uint64_t key = next_key();
+    if (!g_async.put(reinterpret_cast<std::uint64_t>(range), key)) {
+        count_loss(schema::Loss::kTableFull);
+        return;
+    }
+    lane.async_begin(SourceId::kTorch, scope, lane.intern_cached(g_range_api.name(range)), key, 0);
+}
+
+void end_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
+    std::uint64_t key = 0;
+    if (!g_async.take(reinterpret_cast<std::uint64_t>(range), &key)) return;
+    lane.async_end(SourceId::kTorch, scope, lane.intern_cached(g_range_api.name(range)), key, 0);
+}
+
+// torch hands the result to the end callback and deletes it through its vtable: null, and the range is found by its address.
+void* on_start(void** context_out, const char* range) {
+    *context_out = nullptr;
+    HookScope hook;
+    if (!hook) return context_out;
+    ThreadLane& lane = hook.lane();
+    const std::uint8_t scope = scope_of(range);
+    if (g_range_api.is_async != nullptr && g_range_api.is_async(range)) [[unlikely]] {
+        begin_async(lane, range, scope);
+        return context_out;
+    }
+    const NameId name = lane.intern_cached(g_range_api.name(range));
+    lane.begin_range(SourceId::kTorch, scope, name, reinterpret_cast<std::uint64_t>(range), 0);
+    return context_out;
+}
+
+// A boundary of the training loop: counted per name, in the whole process.
+void count_step(ThreadLane& lane, const char* range) {
+    const char* const text = g_range_api.name(range);
+    if (std::strncmp(text, kStepPrefix, sizeof kStepPrefix - 1) != 0) return;
+    const NameId name = lane.intern(text, std::strlen(text));
+    for (Iterations& entry : g_iterations) {
+        std::uint32_t expected = 0;
+        if (!entry.name.compare_exchange_strong(expected, name.value, std::memory_order_relaxed) &&
+            expected != name.value)
+            continue;
+        lane.iteration(SourceId::kTorch, name,
+                       entry.count.fetch_add(1, std::memory_order_relaxed) + 1, 0);
+        return;
+    }
+    count_loss(schema::Loss::kTableFull);
+}
+
+bool end_nested(ThreadLane& lane, const char* range, std::uint8_t scope) {
+    const auto key = reinterpret_cast<std::uint64_t>(range);
+    const bool backward = scope == static_cast<std::uint8_t>(schema::TorchScope::kBackward);
+    const std::int64_t sequence =
+        g_offsets.sequence == 0 ? -1 : field<std::int64_t>(range, g_offsets.sequence);
+    if (sequence < 0 && !backward) return lane.end_range(key);
+    const auto thread = g_offsets.thread == 0 ? 0 : field<std::uint32_t>(range, g_offsets.thread);
+    const auto forward_thread =
+        g_offsets.forward_thread == 0 ? 0 : field<std::uint32_t>(range, g_offsets.forward_thread);
+    return lane.end_operator(key, sequence, thread, forward_thread, scope);
+}
+
+void on_end(const char* range, void* /*context*/) {
+    HookScope hook;
+    if (!hook) return;
+    const std::uint8_t scope = scope_of(range);
+    // Not on the stack: an async one, or begun before the capture, which is no loss.
+    if (!end_nested(hook.lane(), range, scope)) {
+        end_async(hook.lane(), range, scope);
+    } else if (scope == static_cast<std::uint8_t>(schema::TorchScope::kUser)) {
+        count_step(hook.lane(), range);
+    }
+}
+
+template <class Function>
+void find(const SlotSet& libraries, const char* symbol, Function** out) {
+    *out = reinterpret_cast<Function*>(find_symbol(libraries, symbol));
+}
+
+const char* missing_fields() {
+    switch (g_calibrated) {
+        case CalibrationResult::kObserved:
+            return "another observer is registered: operators without scope and sequence number";
+        case CalibrationResult::kUnsupported:
+            return "RecordFunction can't be calibrated: operators without scope and sequence "
+                   "number";
+        case CalibrationResult::kDone:
+            break;
+    }
+    if (g_offsets.scope == 0 || g_offsets.sequence == 0 || g_offsets.thread == 0)
+        return "RecordFunction's fields not found: operators without scope and sequence number";
+    return g_offsets.forward_thread == 0
+               ? "RecordFunction's forward thread not found: backward is not linked to forward"
+               : nullptr;
+}
+
+}  // namespace
+
+OperatorAbility prepare_operators(const SlotSet& libraries) {
+    CalibrationApi& api = g_calibration_api;
+    if (api.add_callback == nullptr) {
+        find(libraries, kRemoveCallback, &api.remove_callback);
+        find(libraries, kHasCallbacks, &api.has_callbacks);
+        find(libraries, kRangeConstructor, &api.construct);
+        find(libraries, kRangeDestructor, &api.destroy);
+        find(libraries, kRangeThreadId, &api.current_thread_id);
+        find(libraries, kRangeBeforeText, &api.before_text);
+        find(libraries, kRangeBeforeVariant, &api.before_variant);
+        find(libraries, kRangeName, &g_range_api.name);
+        find(libraries, kRangeIsAsync, &g_range_api.is_async);
+        find(libraries, kAddCallback, &api.add_callback);
+    }
+    OperatorAbility ability;
+    ability.callbacks = api.add_callback != nullptr && api.remove_callback != nullptr &&
+                        g_range_api.name != nullptr;
+    if (!ability.callbacks) return ability;
+    // With our own callback registered the calibration would take it for an observer's; it ran before then.
+    if (g_calibrated != CalibrationResult::kDone && !g_registered)
+        g_calibrated = calibrate(api, &g_offsets);
+    ability.missing_fields = missing_fields();
+    return ability;
+}
+
+void attach_operators() {
+    if (g_registered || g_calibration_api.add_callback == nullptr) return;
+    RecordFunctionCallback callback{};
+    callback.start = on_start;
+    callback.end = on_end;
+    callback.sampling_probability = 1.0;
+    std::memset(callback.scopes, 1, sizeof callback.scopes);
+    g_handle = g_calibration_api.add_callback(callback);
+    g_registered = true;
+}
+
+void detach_operators() {
+    if (!g_registered) return;
+    g_calibration_api.remove_callback(g_handle);
+    g_registered = false;
+    g_async.clear();
+}
+
+}  // namespace ringside::inject::torch

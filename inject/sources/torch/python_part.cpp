@@ -1,0 +1,54 @@
+#include "inject/sources/torch/python_part.hpp"
+
+#include <atomic>
+
+#include "inject/core/emit.hpp"
+#include "inject/sources/torch/torch_source.hpp"
+
+namespace ringside::inject::torch {
+namespace {
+
+std::atomic<int> g_python_part{static_cast<int>(PythonPart::kAbsent)};
+
+__thread schema::RpcMode t_mode __attribute__((tls_model("initial-exec")));
+
+}  // namespace
+
+PythonPart python_part() {
+    return static_cast<PythonPart>(g_python_part.load(std::memory_order_relaxed));
+}
+
+schema::RpcMode take_rpc_mode() {
+    const schema::RpcMode mode = t_mode;
+    t_mode = schema::RpcMode::kUnknown;
+    return mode;
+}
+
+}  // namespace ringside::inject::torch
+
+using ringside::inject::torch::PythonPart;
+
+extern "C" {
+
+/// The Python part says how far it is: a PythonPart.
+/// @return 1: the shim understands this Python part
+[[gnu::visibility("default")]] int ringside_python_attached(int state) {
+    if (state < static_cast<int>(PythonPart::kPresent) ||
+        state > static_cast<int>(PythonPart::kFailed))
+        return 0;
+    ringside::inject::torch::g_python_part.store(state, std::memory_order_relaxed);
+    ringside::inject::torch::publish_level();
+    return 1;
+}
+
+/// Where the capture word lies: bit 0 is on while a capture runs. Read it, never write it.
+[[gnu::visibility("default")]] const void* ringside_capture_word() {
+    return ringside::inject::g_process.word.load(std::memory_order_acquire);
+}
+
+/// The RPC that this thread makes next is of this schema::RpcMode; 0 takes it back.
+[[gnu::visibility("default")]] void ringside_torch_rpc_mode(int mode) {
+    ringside::inject::torch::t_mode = static_cast<ringside::schema::RpcMode>(mode);
+}
+
+}  // extern "C"
