@@ -45,9 +45,13 @@ struct RpcBegin {
     std::uint64_t wire_id = 0;
 };
 
-/// A thread's lane, seen from its one producer.
+/// A thread's lane, seen from its one producer: intern, ranges, halves, context (emit_inl.hpp).
 /// @thread the owning thread only, inside a HookScope
 class ThreadLane;
+
+/// The time inside a hook, and the way to its lane (emit_inl.hpp). Leave it before the original is called: the original may throw
+/// (there is no unwinding in here), and a hook inside it would count as reentered.
+class HookScope;
 
 /// Now, on the segment's clock.
 Ticks now();

@@ -26,11 +26,12 @@ struct Source {
     /// @thread the helper thread, or the thread that attaches
     void (*prepare)();
 
-    /// Starts recording. Called with the capture word on; prepare() has run. Sets the level.
+    /// Starts recording. Called with the capture word on; prepare() has run. Sets the level. Called again while attached when objects
+    /// have been loaded since (after another prepare()) or the options may have changed: what is there already stays as it is.
     /// @thread as prepare()
     void (*attach)(const AttachRequest& request);
 
-    /// Stops recording and leaves no slot, no callback. Hooks that are running finish on their own.
+    /// Stops recording and leaves no slot, no callback. Hooks that are running finish on their own. The core sets the level to Off.
     /// @thread as prepare()
     void (*detach)();
 };

@@ -1,0 +1,167 @@
+#include "inject/core/capture.hpp"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "inject/core/process.hpp"
+#include "inject/core/slots/loader_lock.hpp"
+
+namespace ringside::inject {
+
+using schema::CaptureWord;
+
+namespace {
+
+constexpr std::uint32_t kMaxSources = 8;
+/// How long a look-up waits for another thread that is attaching. A bound, not a delay: should that thread wait for the loader's lock
+/// and the caller hold it, both go on.
+constexpr std::int64_t kGateWaitNs = schema::kNsPerSecond;
+
+struct Watched {
+    const Source* source = nullptr;
+    bool ready = false;
+    bool attached = false;
+    std::uint64_t prepared_for = 0;  ///< object generation of the last prepare()
+};
+
+constinit Watched watched[kMaxSources]{};
+constinit std::uint32_t watched_count = 0;
+constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit std::atomic<bool> mutex_held{false};
+constinit std::atomic<bool> disabled{false};
+constinit std::atomic<std::uint32_t> acted{0};
+// A source that loads or looks up something while it attaches comes back in through the exported stubs.
+__thread bool t_acting __attribute__((tls_model("initial-exec")));
+
+bool enter(Place place) {
+    if (t_acting || disabled.load(std::memory_order_relaxed)) return false;
+    bool locked = false;
+    if (place == Place::kHelper) {
+        locked = pthread_mutex_lock(&mutex) == 0;
+    } else if (place == Place::kOutsideLoader) {
+        timespec deadline{};
+        clock_gettime(CLOCK_REALTIME, &deadline);
+        deadline.tv_sec += kGateWaitNs / schema::kNsPerSecond;
+        locked = pthread_mutex_timedlock(&mutex, &deadline) == 0;
+    } else {
+        locked = pthread_mutex_trylock(&mutex) == 0;
+    }
+    if (!locked) return false;
+    t_acting = true;
+    mutex_held.store(true, std::memory_order_relaxed);
+    return true;
+}
+
+void leave() {
+    mutex_held.store(false, std::memory_order_relaxed);
+    t_acting = false;
+    pthread_mutex_unlock(&mutex);
+}
+
+void note_present(void*) {
+    for (std::uint32_t i = 0; i < watched_count; ++i) {
+        Watched& one = watched[i];
+        if (one.ready || !one.source->present()) continue;
+        one.ready = true;
+        set_level(one.source->id, schema::SourceLevel::kOff, "");
+    }
+}
+
+/// A framework is ready once its constructors have run, which is sure where no dlopen() is under way.
+void note_ready(Place place) {
+    if (place == Place::kOutsideLoader) note_present(nullptr);
+    if (place == Place::kHelper) with_loader_lock(note_present, nullptr);
+}
+
+bool wants_capture(std::uint32_t word) {
+    const CaptureWord capture = CaptureWord::unpack(word);
+    return capture.on && (!capture.selected_only ||
+                          g_process.header->selected.load(std::memory_order_acquire) != 0);
+}
+
+void bring(Watched& one, bool wanted, bool new_word, bool idle_prepare) {
+    const std::uint64_t objects = object_generation();
+    const bool new_objects = objects != one.prepared_for;
+    if ((wanted && new_objects) || (idle_prepare && one.prepared_for == 0)) {
+        one.source->prepare();
+        one.prepared_for = objects;
+    }
+    if (wanted && (!one.attached || new_objects || new_word)) {
+        const std::uint32_t options = g_process.control->options.load(std::memory_order_relaxed);
+        one.source->attach(AttachRequest{options});
+        one.attached = true;
+    } else if (!wanted && one.attached) {
+        one.source->detach();
+        one.attached = false;
+        set_level(one.source->id, schema::SourceLevel::kOff, "");
+    }
+}
+
+void act_on(std::uint32_t word, Place place) {
+    note_ready(place);
+    const bool on = wants_capture(word);
+    const bool new_word = acted.load(std::memory_order_relaxed) != word;
+    const std::uint32_t mask = g_process.control->source_mask.load(std::memory_order_relaxed);
+    bool any = false;
+    for (std::uint32_t i = 0; i < watched_count; ++i) {
+        Watched& one = watched[i];
+        if (!one.ready) continue;
+        any = true;
+        const bool masked = (mask >> static_cast<std::uint32_t>(one.source->id) & 1) == 0;
+        bring(one, on && !masked, new_word, place == Place::kHelper);
+    }
+    // Without any framework there is nothing to wait for: the agent tells that by the levels and by attached_word staying behind.
+    if (!any) return;
+    if (g_process.header->attached_word.load(std::memory_order_relaxed) != word) {
+        if (on) g_process.header->capture_clock = schema::take_snapshot(g_process.ticks_source);
+        // SYNC(attached): clock and levels are there; pairs with the agent's acquire.
+        g_process.header->attached_word.store(word, std::memory_order_release);
+    }
+    acted.store(word, std::memory_order_release);
+}
+
+}  // namespace
+
+void set_sources(const Source* const* sources, std::uint32_t count) {
+    watched_count = count < kMaxSources ? count : kMaxSources;
+    for (std::uint32_t i = 0; i < watched_count; ++i) watched[i] = {sources[i], false, false, 0};
+}
+
+bool any_source_present() {
+    for (std::uint32_t i = 0; i < watched_count; ++i) {
+        if (watched[i].ready || watched[i].source->present()) return true;
+    }
+    return false;
+}
+
+std::uint32_t acted_word() {
+    return acted.load(std::memory_order_acquire);
+}
+
+std::uint32_t catch_up(Place place) {
+    if (!has_segment() || !enter(place)) return acted_word();
+    const int saved_errno = errno;
+    const std::atomic<std::uint32_t>& shared = g_process.control->capture_word;
+    std::uint32_t word = 0;
+    do {
+        // SYNC(capture): options, mask and the "selected" flags are there; pairs with the agent's release.
+        word = shared.load(std::memory_order_acquire);
+        act_on(word, place);
+    } while (shared.load(std::memory_order_acquire) != word);
+    leave();
+    errno = saved_errno;
+    return word;
+}
+
+void reset_capture_after_fork() {
+    if (mutex_held.load(std::memory_order_relaxed) && !t_acting)
+        disabled.store(true, std::memory_order_relaxed);
+    mutex = PTHREAD_MUTEX_INITIALIZER;
+    mutex_held.store(false, std::memory_order_relaxed);
+    t_acting = false;
+    // The new segment has acted on nothing yet: its helper does so at once.
+    acted.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace ringside::inject

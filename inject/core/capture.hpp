@@ -1,0 +1,39 @@
+// Attaching and detaching: brings the sources to where the capture word wants them. One mutex, several callers: the helper thread, the
+// constructor, the interpreter's look-ups (loader_watch).
+//
+//   absent --(framework mapped, its constructors have run)--> ready --(word on)--> attached --(word off)--> ready
+#pragma once
+
+#include <cstdint>
+
+#include "inject/core/source.hpp"
+
+namespace ringside::inject {
+
+/// From where catch_up() is called, which decides what may be done there.
+enum class Place {
+    kOutsideLoader,  ///< surely in no dlopen(): the constructor, the interpreter's look-up of a module's entry
+    kUnknown,  ///< maybe inside a constructor that dlopen() runs: frameworks just mapped are left for later
+    kHelper,  ///< a thread of our own: it waits for the loader's lock to tell what is initialised
+};
+
+/// @param sources  `count` pointers, alive for ever
+/// @thread main thread, at load
+void set_sources(const Source* const* sources, std::uint32_t count);
+
+/// Whether any source's framework is mapped.
+bool any_source_present();
+
+/// Acts on the capture word as it is now: attaches, detaches, looks again where objects have been loaded, then tells the agent by
+/// attached_word. Never from a hook.
+/// @return the word acted on, or the one acted on last where nothing could be done now
+std::uint32_t catch_up(Place place);
+
+/// The word acted on last.
+std::uint32_t acted_word();
+
+/// After fork: nobody holds the mutex. Where somebody did, slots may be half-way: the child keeps them as they are.
+/// @thread the child's only one
+void reset_capture_after_fork();
+
+}  // namespace ringside::inject

@@ -1,0 +1,253 @@
+// The inline half of emit.hpp: what a hook runs when everything is in order. What is rare (a thread's first record, a new capture, a
+// full lane, a name without a table entry) is behind one predicted branch, in thread_lane.cpp and thread_entry.cpp.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+
+#include "inject/core/process.hpp"
+#include "schema/lane.hpp"
+#include "schema/ring_writer.hpp"
+#include "schema/ticks.hpp"
+
+namespace ringside::inject {
+
+inline Ticks now() {
+    return schema::read_ticks(g_process.ticks_source);
+}
+
+class ThreadLane {
+public:
+    /// Interns `text` (cut at schema::kMaxNameLength). Where the table is full: schema::kInlineName, and the bytes are kept for the
+    /// one record or range that is written with that id next.
+    NameId intern(const char* text, std::size_t length, schema::AttributeId attribute = {});
+
+    /// intern() of NUL-terminated text, through a small cache keyed by the pointer. A hit is verified against the interned bytes:
+    /// frameworks build names in temporary strings, so one address holds many texts in turn.
+    NameId intern_cached(const char* text);
+
+    /// Pushes a range onto the lane's open stack, where an agent finds it should the process die.
+    /// @param key  the framework's handle of the range, by which end_range() finds it; unique among the thread's open ranges
+    void begin_range(SourceId source, std::uint8_t detail, NameId name, std::uint64_t key,
+                     std::uint64_t argument);
+
+    /// Ends the range `key`, wherever in the stack it lies, and writes its record.
+    /// @return false: it is not on the stack (begun before the capture, or too deep); nothing is written
+    bool end_range(std::uint64_t key);
+
+    /// As end_range(), written as an Operator.
+    /// @param sequence  -1: none   @param scope  schema::TorchScope
+    bool end_operator(std::uint64_t key, std::int64_t sequence, std::uint32_t thread,
+                      std::uint32_t forward_thread, std::uint64_t scope);
+
+    /// A range that may end on another thread; `key` from next_key().
+    void async_begin(SourceId source, std::uint8_t detail, NameId name, std::uint64_t key,
+                     std::uint64_t argument);
+    void async_end(SourceId source, std::uint8_t detail, NameId name, std::uint64_t key,
+                   std::uint64_t argument);
+
+    /// One half of an RPC begins. RpcBegin::ticks of 0 means now.
+    void rpc_begin(const RpcBegin& begin);
+    /// ... and ends, on any thread.
+    void rpc_end(SourceId source, std::uint64_t key, schema::RpcStatus status, std::uint64_t bytes);
+
+    /// From here on this thread serves that request; key 0: none. Nothing is written where nothing changes.
+    void set_context(const Context& context);
+    const Context& context() const { return context_; }
+
+    /// A boundary; `value` counts from 1 per name and process.
+    void iteration(SourceId source, NameId name, std::uint64_t value, std::uint64_t argument);
+    void mark(SourceId source, std::uint8_t detail, NameId name, std::uint64_t value,
+              std::uint64_t argument);
+    void counter(SourceId source, std::uint8_t detail, NameId name, std::uint64_t value,
+                 std::uint64_t argument);
+
+    // --- for core/ alone ---
+
+    /// Takes the lane `header` into use by the calling thread, from nothing.
+    void open(schema::LaneHeader* header, schema::Cell* cells, std::uint32_t capacity_cells);
+    /// A capture has begun since the thread's last record: what was open belongs to the one before.
+    void start_generation();
+    schema::LaneHeader* header() const { return header_; }
+
+private:
+    static constexpr std::uint32_t kCacheEntries = 256;
+    static constexpr std::uint8_t kContextDirty = 1;  ///< record the context before anything else
+    static constexpr std::uint8_t kInlineSeen =
+        2;  ///< the name table was full once: look at each name
+    struct CachedName {
+        const char* text;
+        NameId id;
+    };
+    struct InlineText {
+        std::uint32_t length;
+        char bytes[schema::kMaxInlineNameBytes];
+    };
+
+    template <class Record>
+    void put(const Record& record, Ticks ticks, const InlineText* text = nullptr);
+    bool put_slow(const void* record, std::uint32_t cells, Ticks ticks, const InlineText* text);
+    void drop(Ticks ticks);
+    bool record_context(std::uint8_t detail);
+    void publish_context(schema::ContextState state);
+    void value(schema::RecordKind kind, std::uint8_t flags, NameId name, std::uint64_t value,
+               std::uint64_t argument);
+    std::uint32_t find_open(std::uint64_t key) const;
+    std::uint32_t missing_end();
+    void begin_too_deep();
+    void keep_inline_text(std::uint32_t entry);
+    void pop(std::uint32_t entry);
+    void remove_from_middle(std::uint32_t entry);
+    const InlineText* inline_text(std::uint64_t header, std::uint32_t entry) const;
+
+    schema::RingWriter ring_;
+    schema::LaneHeader* header_ = nullptr;
+    std::uint32_t depth_ = 0;     ///< entries of the open stack in use
+    std::uint32_t too_deep_ = 0;  ///< ranges open beyond it
+    std::uint8_t attention_ = 0;
+    bool pending_valid_ = false;
+    Context context_;
+    CachedName cache_[kCacheEntries];
+    InlineText pending_;
+    InlineText open_texts_[schema::kOpenStackDepth];  ///< of open ranges whose name is inline
+};
+
+/// What a thread keeps in its TLS block: as little as a preload may ask for.
+struct ThreadSlot {
+    ThreadLane* lane;
+    std::uint32_t word;          ///< the capture word that the lane was last used under
+    std::uint32_t refused;       ///< the capture word under which this thread records nothing
+    std::uint32_t inside;        ///< a hook runs on this thread
+    std::uint32_t refused_lane;  ///< `refused` for want of a lane: each record is counted as lost
+};
+
+// __thread, not thread_local: no wrapper function, and initial-exec because a preload is there at load.
+extern __thread ThreadSlot t_slot __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/// The rest of HookScope's constructor: a thread's first record, another capture word, a hook inside a hook.
+ThreadLane* enter_hook(std::uint32_t word);
+
+/// The time inside a hook on this thread. Put one around what records, and leave it before the original is called: a hook that runs
+/// inside another one (a signal handler's) records nothing and is counted.
+class HookScope {
+public:
+    HookScope() {
+        const std::uint32_t word = capture_word();
+        if ((word & 1) == 0) [[likely]]
+            return;
+        ThreadSlot& slot = t_slot;
+        if (slot.word != word || slot.inside != 0 || slot.lane == nullptr) [[unlikely]] {
+            lane_ = enter_hook(word);
+            return;
+        }
+        slot.inside = 1;
+        // The compiler alone must keep the order: what could come between is a signal handler on this thread.
+        std::atomic_signal_fence(std::memory_order_acq_rel);
+        lane_ = slot.lane;
+    }
+    ~HookScope() {
+        if (lane_ == nullptr) return;
+        std::atomic_signal_fence(std::memory_order_acq_rel);
+        t_slot.inside = 0;
+    }
+    HookScope(const HookScope&) = delete;
+    HookScope& operator=(const HookScope&) = delete;
+
+    /// Whether there is a lane to record into.
+    explicit operator bool() const { return lane_ != nullptr; }
+    /// @thread this one, while the scope lives
+    ThreadLane& lane() const { return *lane_; }
+
+private:
+    ThreadLane* lane_ = nullptr;
+};
+
+template <class Record>
+inline void ThreadLane::put(const Record& record, Ticks ticks, const InlineText* text) {
+    constexpr std::uint32_t kCells = sizeof(Record) / schema::kCellBytes;
+    if (attention_ == 0) [[likely]] {
+        schema::Cell* out = ring_.reserve(kCells);
+        if (out != nullptr) [[likely]] {
+            std::memcpy(out, &record, sizeof record);
+            ring_.commit(kCells);
+            return;
+        }
+    }
+    put_slow(&record, kCells, ticks, text);
+}
+
+inline void ThreadLane::begin_range(SourceId source, std::uint8_t detail, NameId name,
+                                    std::uint64_t key, std::uint64_t argument) {
+    const std::uint32_t entry = depth_;
+    if (entry == schema::kOpenStackDepth) [[unlikely]]
+        return begin_too_deep();
+    if (name == schema::kInlineName) [[unlikely]]
+        keep_inline_text(entry);
+    schema::OpenEntry& open = header_->open[entry];
+    open.key.store(key, std::memory_order_relaxed);
+    open.argument.store(argument, std::memory_order_relaxed);
+    open.what.store(schema::RecordHeader{schema::RecordKind::kRange, 1,
+                                         schema::record_flags(source, detail), name}
+                        .pack(),
+                    std::memory_order_relaxed);
+    open.begin.store(now().value, std::memory_order_relaxed);
+    depth_ = entry + 1;
+    // SYNC(open): the entry is whole; pairs with the acquire of the agent that copies the stack.
+    header_->open_depth.store(depth_, std::memory_order_release);
+}
+
+/// @return the entry, or kOpenStackDepth
+inline std::uint32_t ThreadLane::find_open(std::uint64_t key) const {
+    for (std::uint32_t i = depth_; i-- > 0;) {
+        if (header_->open[i].key.load(std::memory_order_relaxed) == key) return i;
+    }
+    return schema::kOpenStackDepth;
+}
+
+inline void ThreadLane::pop(std::uint32_t entry) {
+    if (entry + 1 != depth_) [[unlikely]]
+        return remove_from_middle(entry);
+    depth_ = entry;
+    // SYNC(open): the range's record is committed before its entry goes, so no kill loses both; pairs as in begin_range().
+    header_->open_depth.store(depth_, std::memory_order_release);
+}
+
+inline const ThreadLane::InlineText* ThreadLane::inline_text(std::uint64_t header,
+                                                             std::uint32_t entry) const {
+    return schema::RecordHeader::unpack(header).name == schema::kInlineName ? &open_texts_[entry]
+                                                                            : nullptr;
+}
+
+inline bool ThreadLane::end_range(std::uint64_t key) {
+    const Ticks end = now();
+    const std::uint32_t entry = find_open(key);
+    if (entry == schema::kOpenStackDepth) [[unlikely]]
+        return missing_end() != 0;
+    const schema::OpenEntry& open = header_->open[entry];
+    const std::uint64_t what = open.what.load(std::memory_order_relaxed);
+    put(schema::RangeRecord{what, open.begin.load(std::memory_order_relaxed), end.value,
+                            open.argument.load(std::memory_order_relaxed)},
+        end, inline_text(what, entry));
+    pop(entry);
+    return true;
+}
+
+inline bool ThreadLane::end_operator(std::uint64_t key, std::int64_t sequence, std::uint32_t thread,
+                                     std::uint32_t forward_thread, std::uint64_t scope) {
+    const Ticks end = now();
+    const std::uint32_t entry = find_open(key);
+    if (entry == schema::kOpenStackDepth) [[unlikely]]
+        return missing_end() != 0;
+    const schema::OpenEntry& open = header_->open[entry];
+    const std::uint64_t what = open.what.load(std::memory_order_relaxed);
+    schema::RecordHeader header = schema::RecordHeader::unpack(what);
+    header.kind = schema::RecordKind::kOperator;
+    header.cells = 2;
+    put(schema::OperatorRecord{header.pack(), open.begin.load(std::memory_order_relaxed), end.value,
+                               sequence, thread, forward_thread, scope, 0, 0},
+        end, inline_text(what, entry));
+    pop(entry);
+    return true;
+}
+
+}  // namespace ringside::inject

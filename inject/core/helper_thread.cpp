@@ -1,0 +1,114 @@
+#include "inject/core/helper_thread.hpp"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <climits>
+
+#include "inject/core/capture.hpp"
+#include "inject/core/process.hpp"
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+namespace ringside::inject {
+
+namespace {
+
+constinit std::atomic<bool> allowed{true};
+constinit std::atomic<bool> running{false};
+/// Counts wake-ups from within the process; the capture word itself belongs to all processes of the job.
+constinit std::atomic<std::uint32_t> wake_count{0};
+
+/// Small: sources look up symbols and store into slots here. Where the program's TLS is larger, the default size.
+constexpr std::size_t kStackBytes = 1u << 20;
+
+// As in linux/futex.h of 5.16, which older headers lack.
+struct FutexWait {
+    std::uint64_t value;
+    std::uint64_t address;
+    std::uint32_t flags;
+    std::uint32_t reserved;
+};
+constexpr std::uint32_t kFutex32 = 2;
+constexpr std::uint32_t kFutexPrivate = 128;
+
+/// Sleeps until either word differs from what was seen of it.
+void wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen_word,
+                     std::uint32_t seen_wakes) {
+    const FutexWait waits[2] = {
+        {seen_word, reinterpret_cast<std::uintptr_t>(&word), kFutex32, 0},
+        {seen_wakes, reinterpret_cast<std::uintptr_t>(&wake_count), kFutex32 | kFutexPrivate, 0}};
+    if (syscall(SYS_futex_waitv, waits, 2, 0, nullptr, CLOCK_MONOTONIC) >= 0 || errno != ENOSYS)
+        return;
+    // Before 5.16 a thread waits on one word: the shared one. Objects loaded during a capture are looked for a few times a second.
+    const timespec period{0, 200'000'000};
+    syscall(SYS_futex, &word, FUTEX_WAIT, seen_word, (seen_word & 1) != 0 ? &period : nullptr);
+}
+
+void* run(void*) {
+    prctl(PR_SET_NAME, "ringside");
+    const std::atomic<std::uint32_t>& word = g_process.control->capture_word;
+    for (;;) {
+        const std::uint32_t wakes = wake_count.load(std::memory_order_acquire);
+        const std::uint32_t seen = word.load(std::memory_order_acquire);
+        catch_up(Place::kHelper);
+        wait_for_change(word, seen, wakes);
+    }
+    return nullptr;
+}
+
+bool start(std::size_t stack_bytes) {
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) return false;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (stack_bytes != 0) pthread_attr_setstacksize(&attributes, stack_bytes);
+    pthread_t thread{};
+    const bool started = pthread_create(&thread, &attributes, run, nullptr) == 0;
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
+}  // namespace
+
+void allow_helper_thread(bool allow) {
+    allowed.store(allow, std::memory_order_relaxed);
+}
+
+bool has_helper_thread() {
+    return running.load(std::memory_order_acquire);
+}
+
+void ensure_helper_thread() {
+    if (!has_segment() || !allowed.load(std::memory_order_relaxed)) return;
+    if (running.exchange(true, std::memory_order_acq_rel)) return;
+    const int saved_errno = errno;
+    // The thread inherits the mask: no signal of the job's is ever delivered to it.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (!start(kStackBytes) && !start(0)) running.store(false, std::memory_order_release);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    errno = saved_errno;
+}
+
+void wake_helper_thread() {
+    const int saved_errno = errno;
+    // SYNC(wake): pairs with the acquire in run().
+    wake_count.fetch_add(1, std::memory_order_release);
+    syscall(SYS_futex, &wake_count, FUTEX_WAKE_PRIVATE, INT_MAX);
+    errno = saved_errno;
+}
+
+void restart_helper_thread_after_fork() {
+    if (running.exchange(false, std::memory_order_acq_rel)) ensure_helper_thread();
+}
+
+}  // namespace ringside::inject

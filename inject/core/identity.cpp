@@ -1,0 +1,63 @@
+#include "inject/core/identity.hpp"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace ringside::inject {
+
+namespace {
+
+/// In the order in which launchers nest: torchrun inside mpirun inside srun.
+constexpr const char* kRankVariables[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                          "SLURM_PROCID"};
+
+void read_executable(Identity& identity) {
+    char path[256];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    identity.executable.clear();
+    if (length > 0) identity.executable.append(path, static_cast<std::size_t>(length));
+}
+
+void read_command_line(Identity& identity, const char* const* arguments) {
+    std::memset(identity.command_line, 0, sizeof identity.command_line);
+    std::size_t at = 0;
+    for (; arguments != nullptr && *arguments != nullptr; ++arguments) {
+        const std::size_t room = sizeof identity.command_line - 1 - at;
+        if (room == 0) return;
+        const std::size_t length = strnlen(*arguments, room - 1);
+        std::memcpy(identity.command_line + at, *arguments, length);
+        at += length + 1;
+    }
+}
+
+}  // namespace
+
+bool parse_number(const char* text, std::int32_t& value) {
+    if (text == nullptr || *text == 0) return false;
+    std::int64_t number = 0;
+    for (; *text != 0; ++text) {
+        if (*text < '0' || *text > '9') return false;
+        number = number * 10 + (*text - '0');
+        if (number > INT32_MAX) return false;
+    }
+    value = static_cast<std::int32_t>(number);
+    return true;
+}
+
+void read_identity(Identity& identity, const char* const* arguments) {
+    read_executable(identity);
+    read_command_line(identity, arguments);
+    identity.rank = -1;
+    for (const char* variable : kRankVariables) {
+        if (parse_number(secure_getenv(variable), identity.rank)) break;
+    }
+    identity.pid_namespace = pid_namespace();
+}
+
+std::uint64_t pid_namespace() {
+    struct stat status {};
+    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace ringside::inject

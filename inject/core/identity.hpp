@@ -1,0 +1,28 @@
+// Who this process is, read once at load: what its segment's header says and the file's name is made of.
+#pragma once
+
+#include <cstdint>
+
+#include "inject/core/fixed_text.hpp"
+
+namespace ringside::inject {
+
+struct Identity {
+    FixedText<256> executable;  ///< absolute path; empty without /proc
+    char command_line[512];     ///< arguments, each ended by a NUL; cut
+    std::int32_t rank = -1;
+    std::uint64_t pid_namespace = 0;  ///< inode; 0 without /proc
+};
+
+/// @param arguments  main's argv, null-terminated; may be null
+/// @thread main thread, at load
+void read_identity(Identity& identity, const char* const* arguments);
+
+/// The inode of the caller's pid namespace; 0 without /proc.
+std::uint64_t pid_namespace();
+
+/// A decimal number out of the environment.
+/// @return false where `text` is null or anything else
+bool parse_number(const char* text, std::int32_t& value);
+
+}  // namespace ringside::inject

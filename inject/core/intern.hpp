@@ -1,0 +1,31 @@
+// The segment's name table, from the writer's side: lock-free, by content, shared by all threads of the process.
+#pragma once
+
+#include <cstdint>
+
+#include "inject/core/process.hpp"
+#include "schema/ids.hpp"
+#include "schema/names.hpp"
+
+namespace ringside::inject {
+
+/// @return kNoName where neither an entry nor bytes are left
+/// @thread thread-safe, async-signal-safe; only with a lane (its creation populates the table's pages)
+schema::NameId intern_name(const char* text, std::uint32_t length, schema::AttributeId attribute);
+
+/// The interned bytes, NUL-terminated; the empty string for kNoName and what is no table entry.
+/// @thread thread-safe
+inline const char* name_text(schema::NameId id) {
+    if (id.value - 1 >= schema::kNameEntries) return "";
+    const auto* entries =
+        reinterpret_cast<const schema::NameEntry*>(g_process.base + schema::kNamesOffset);
+    return reinterpret_cast<const char*>(g_process.base + schema::kNameBytesOffset) +
+           entries[id.value - 1].offset.load(std::memory_order_relaxed);
+}
+
+/// Copies a process's names into its forked child's segment: ids that sources remember stay right. Entries that were being filled by
+/// another thread are free again.
+/// @thread the forked child's only one
+void copy_names(std::byte* to_segment, const std::byte* from_segment);
+
+}  // namespace ringside::inject

@@ -1,0 +1,126 @@
+#include "inject/core/job_directory.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "schema/ticks.hpp"
+
+namespace ringside::inject {
+
+using schema::ControlPage;
+
+namespace {
+
+constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+bool ours(const FileDescriptor& file, mode_t type) {
+    struct stat status {};
+    return file && fstat(file.get(), &status) == 0 && (status.st_mode & S_IFMT) == type &&
+           status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/// Opens first and makes second: all but the first process of a job find it there.
+FileDescriptor open_or_make(int parent, const char* name) {
+    int fd = openat(parent, name, kDirectoryFlags);
+    if (fd < 0 && errno == ENOENT) {
+        if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) return FileDescriptor{};
+        fd = openat(parent, name, kDirectoryFlags);
+    }
+    FileDescriptor directory{fd};
+    return ours(directory, S_IFDIR) ? static_cast<FileDescriptor&&>(directory) : FileDescriptor{};
+}
+
+bool plain_name(const char* text) {
+    return *text != 0 && *text != '.' && std::strchr(text, '/') == nullptr;
+}
+
+void fill(ControlPage& page) {
+    page.magic = schema::kControlMagic;
+    page.layout = schema::kControlLayout;
+    page.mark = schema::kMachineMark;
+    page.source_mask.store(~0u, std::memory_order_relaxed);
+    page.start_ticks.store(~0ull, std::memory_order_relaxed);
+    page.stop_ticks.store(~0ull, std::memory_order_relaxed);
+    page.first_lane_kib.store(schema::kDefaultFirstLaneKib, std::memory_order_relaxed);
+}
+
+/// @return whether there is a control page now, ours or of somebody who was faster
+bool make_control_page(const FileDescriptor& directory) {
+    FixedText<96> name;
+    name.append(".control.").append_number(static_cast<std::uint64_t>(getpid()));
+    name.append(".").append_number(schema::read_ticks(schema::TicksSource::kTsc).value);
+    const FileDescriptor file{openat(directory.get(), name.c_str(),
+                                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
+    if (!file) return false;
+    ControlPage page{};
+    fill(page);
+    bool made = write(file.get(), &page, sizeof page) == sizeof page;
+    made = made && (linkat(directory.get(), name.c_str(), directory.get(), schema::kControlFileName,
+                           0) == 0 ||
+                    errno == EEXIST);
+    unlinkat(directory.get(), name.c_str(), 0);
+    return made;
+}
+
+FileDescriptor open_control_page(const FileDescriptor& directory) {
+    return FileDescriptor{
+        openat(directory.get(), schema::kControlFileName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
+}
+
+const ControlPage* map(const FileDescriptor& file) {
+    struct stat status {};
+    // A shorter file would raise SIGBUS at the first look.
+    if (!ours(file, S_IFREG) || fstat(file.get(), &status) != 0 ||
+        status.st_size < static_cast<off_t>(sizeof(ControlPage))) {
+        return nullptr;
+    }
+    void* memory = mmap(nullptr, sizeof(ControlPage), PROT_READ, MAP_SHARED, file.get(), 0);
+    if (memory == MAP_FAILED) return nullptr;
+    const auto* page = static_cast<const ControlPage*>(memory);
+    if (page->magic == schema::kControlMagic && page->layout == schema::kControlLayout &&
+        page->mark == schema::kMachineMark) {
+        return page;
+    }
+    munmap(memory, sizeof(ControlPage));
+    return nullptr;
+}
+
+}  // namespace
+
+bool read_job_path(JobPath& path) {
+    path.root.clear();
+    path.job.clear();
+    const char* root = secure_getenv("RINGSIDE_DIR");
+    if (root != nullptr && *root != 0) {
+        path.root.append(root);
+    } else {
+        path.root.append("/dev/shm/ringside-").append_number(geteuid());
+    }
+    const char* job = secure_getenv("RINGSIDE_JOB");
+    if (job == nullptr || *job == 0) job = secure_getenv("SLURM_JOB_ID");
+    if (job == nullptr || *job == 0) job = "default";
+    path.job.append(job);
+    return path.root.c_str()[0] == '/' && !path.root.cut() && !path.job.cut() &&
+           plain_name(path.job.c_str());
+}
+
+FileDescriptor open_job_directory(const JobPath& path) {
+    const FileDescriptor root = open_or_make(AT_FDCWD, path.root.c_str());
+    if (!root) return FileDescriptor{};
+    return open_or_make(root.get(), path.job.c_str());
+}
+
+const ControlPage* map_control_page(const FileDescriptor& directory) {
+    {
+        const FileDescriptor file = open_control_page(directory);
+        if (file) return map(file);
+        if (errno != ENOENT || !make_control_page(directory)) return nullptr;
+    }
+    const FileDescriptor file = open_control_page(directory);
+    return file ? map(file) : nullptr;
+}
+
+}  // namespace ringside::inject

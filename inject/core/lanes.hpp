@@ -1,0 +1,25 @@
+// Lanes: where a thread's first record gets its ring from, and where it goes when the thread ends. The slow path: it may make system
+// calls that map and populate pages; it never waits and never calls malloc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "inject/core/emit.hpp"
+
+namespace ringside::inject {
+
+/// Makes `bytes` at `start` (of a mapping of ours) real, by an error instead of the SIGBUS that a touch raises on a full tmpfs.
+/// Where the kernel has no MADV_POPULATE_WRITE (before 5.14): false.
+bool populate(void* start, std::size_t bytes);
+
+/// A lane for the calling thread: one that the agent has drained and freed, else a new one at the end of the segment.
+/// @return null where the process's budget, the table or memory is used up
+/// @thread thread-safe, async-signal-safe
+ThreadLane* acquire_lane();
+
+/// Gives a lane back; the agent frees it once it is drained.
+/// @thread the lane's own
+void release_lane(ThreadLane& lane);
+
+}  // namespace ringside::inject

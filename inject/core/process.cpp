@@ -1,0 +1,67 @@
+#include "inject/core/process.hpp"
+
+#include "inject/core/emit.hpp"
+#include "inject/core/source.hpp"
+
+namespace ringside::inject {
+
+namespace {
+
+// What stands in while there is no segment. Zero pages: they cost nothing until something is counted in them.
+constinit std::atomic<std::uint32_t> off_word{0};
+constinit schema::SegmentHeader spare_header{};
+constinit schema::ControlPage spare_control{};
+
+}  // namespace
+
+constinit ProcessState g_process{
+    {&off_word}, &spare_header, nullptr, &spare_control, schema::TicksSource::kTsc};
+
+void set_segment(std::byte* base, const schema::ControlPage* control) {
+    if (base == nullptr || control == nullptr) {
+        // SYNC(mapped): pairs with the acquire in capture_word().
+        g_process.word.store(&off_word, std::memory_order_release);
+        g_process.header = &spare_header;
+        g_process.control = &spare_control;
+        g_process.base = nullptr;
+        return;
+    }
+    g_process.base = base;
+    g_process.header = reinterpret_cast<schema::SegmentHeader*>(base);
+    g_process.control = control;
+    g_process.ticks_source = static_cast<schema::TicksSource>(g_process.header->ticks_source);
+    // SYNC(mapped): pairs with the acquire in capture_word().
+    g_process.word.store(&control->capture_word, std::memory_order_release);
+}
+
+std::uint64_t next_key() {
+    return g_process.header->next_key.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void count_loss(schema::Loss loss) {
+    g_process.header->losses[static_cast<std::uint32_t>(loss)].fetch_add(1,
+                                                                         std::memory_order_relaxed);
+}
+
+void set_level(SourceId source, schema::SourceLevel level, const char* reason) {
+    schema::SourceStatus& status = g_process.header->sources[static_cast<std::uint32_t>(source)];
+    char text[schema::kReasonBytes] = {};
+    for (std::uint32_t i = 0; reason != nullptr && reason[i] != 0 && i + 1 < sizeof text; ++i) {
+        text[i] = reason[i];
+    }
+    for (std::uint32_t i = 0; i < schema::kReasonBytes / 8; ++i) {
+        std::uint64_t word = 0;
+        __builtin_memcpy(&word, text + 8 * i, 8);
+        status.reason[i].store(word, std::memory_order_relaxed);
+    }
+    // SYNC(level): the reason is there; pairs with the agent's acquire.
+    status.level.store(static_cast<std::uint32_t>(level), std::memory_order_release);
+}
+
+void set_worker(NameId name, std::int32_t id) {
+    g_process.header->worker_id.store(id, std::memory_order_relaxed);
+    // SYNC(worker): the id stands before the name that makes it count; pairs with the agent's acquire.
+    g_process.header->worker_name.store(name.value, std::memory_order_release);
+}
+
+}  // namespace ringside::inject

@@ -1,0 +1,208 @@
+#include "inject/core/segment_file.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "inject/core/intern.hpp"
+#include "inject/core/lanes.hpp"
+#include "inject/core/process.hpp"
+
+namespace ringside::inject {
+
+using schema::SegmentHeader;
+
+namespace {
+
+using SegmentName = FixedText<schema::kSegmentNameBytes>;
+
+constinit JobPath job_path{};
+constinit Identity own_identity{};
+constinit SegmentName own_name{};
+
+/// A process under a limit that our sparse file or mapping would eat is left alone: ftruncate() beyond RLIMIT_FSIZE kills by SIGXFSZ.
+bool limits_allow() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < schema::kSegmentBytes)
+        return false;
+    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur / 16 >= schema::kSegmentBytes;
+}
+
+/// A file that gets its name only when it is whole and locked, so that no agent takes a segment in the making for a dead one's.
+/// File systems without O_TMPFILE get the name at once.
+FileDescriptor make_file(const FileDescriptor& directory, const SegmentName& name, bool& named) {
+    int fd = openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    named = fd < 0;
+    if (named) {
+        fd = openat(directory.get(), name.c_str(),
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    }
+    return FileDescriptor{fd};
+}
+
+bool give_name(const FileDescriptor& directory, const FileDescriptor& file,
+               const SegmentName& name) {
+    FixedText<40> self;
+    self.append("/proc/self/fd/").append_number(static_cast<std::uint64_t>(file.get()));
+    return linkat(AT_FDCWD, self.c_str(), directory.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
+bool lock(const FileDescriptor& file) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_len = 1;
+    return fcntl(file.get(), F_OFD_SETLK, &lock) == 0;
+}
+
+void fill(SegmentHeader& header, const schema::ClockSnapshot& clock, std::uint64_t start_ticks,
+          schema::TicksSource source) {
+    header.magic = schema::kSegmentMagic;
+    header.layout = schema::kSegmentLayout;
+    header.mark = schema::kMachineMark;
+    header.pid = getpid();
+    header.parent_pid = getppid();
+    header.uid = geteuid();
+    header.rank = own_identity.rank;
+    header.pid_namespace = own_identity.pid_namespace;
+    header.start_ticks = start_ticks;
+    header.size_bytes = schema::kSegmentBytes;
+    header.ticks_source = static_cast<std::uint32_t>(source);
+    header.worker_id.store(-1, std::memory_order_relaxed);
+    header.load_clock = clock;
+    header.capture_clock = {0, 0, 0, 0};
+    std::memcpy(header.job, job_path.job.c_str(), job_path.job.length() + 1);
+    std::memcpy(header.executable, own_identity.executable.c_str(),
+                own_identity.executable.length() + 1);
+    std::memcpy(header.command_line, own_identity.command_line, sizeof header.command_line);
+}
+
+/// What a child keeps of its parent.
+void inherit(SegmentHeader& child, const SegmentHeader& parent) {
+    // Keys of what is in flight stay unique: an end in the child of what began in the parent matches nothing.
+    child.next_key.store(parent.next_key.load(std::memory_order_relaxed),
+                         std::memory_order_relaxed);
+    child.worker_id.store(parent.worker_id.load(std::memory_order_relaxed),
+                          std::memory_order_relaxed);
+    for (std::uint32_t i = 0; i < schema::kSourceCount; ++i) {
+        for (std::uint32_t word = 0; word < schema::kReasonBytes / 8; ++word) {
+            child.sources[i].reason[word].store(
+                parent.sources[i].reason[word].load(std::memory_order_relaxed),
+                std::memory_order_relaxed);
+        }
+        child.sources[i].level.store(parent.sources[i].level.load(std::memory_order_relaxed),
+                                     std::memory_order_relaxed);
+    }
+    if (parent.names_used.load(std::memory_order_relaxed) == 0) return;
+    auto* segment = reinterpret_cast<std::byte*>(&child);
+    if (!populate(segment + schema::kNamesOffset, schema::kLanesOffset - schema::kNamesOffset))
+        return;
+    copy_names(segment, reinterpret_cast<const std::byte*>(&parent));
+    child.worker_name.store(parent.worker_name.load(std::memory_order_relaxed),
+                            std::memory_order_relaxed);
+}
+
+/// Makes the file and its header, and maps it.
+/// @param over  null, or the parent's mapping that it replaces
+/// @return null on any error; then nothing is left behind
+std::byte* make_segment(const FileDescriptor& directory, std::byte* over) {
+    const schema::TicksSource source =
+        schema::tsc_is_invariant() ? schema::TicksSource::kTsc : schema::TicksSource::kMonotonic;
+    const schema::ClockSnapshot clock = schema::take_snapshot(source);
+    const std::uint64_t start = schema::read_ticks(source).value;
+    SegmentName name;
+    name.append_number(own_identity.pid_namespace).append(".");
+    name.append_number(static_cast<std::uint64_t>(getpid())).append(".").append_number(start);
+    bool named = false;
+    const FileDescriptor file = make_file(directory, name, named);
+    if (!file) return nullptr;
+    void* memory = MAP_FAILED;
+    if (ftruncate(file.get(), static_cast<off_t>(schema::kSegmentBytes)) == 0 && lock(file)) {
+        memory =
+            mmap(nullptr, schema::kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    }
+    if (memory != MAP_FAILED && (populate(memory, schema::kPageBytes) ||
+                                 fallocate(file.get(), 0, 0, schema::kPageBytes) == 0)) {
+        auto* header = static_cast<SegmentHeader*>(memory);
+        fill(*header, clock, start, source);
+        if (over != nullptr) {
+            inherit(*header, *reinterpret_cast<const SegmentHeader*>(over));
+            void* moved = mremap(memory, schema::kSegmentBytes, schema::kSegmentBytes,
+                                 MREMAP_MAYMOVE | MREMAP_FIXED, over);
+            if (moved != MAP_FAILED) memory = moved;
+            header = static_cast<SegmentHeader*>(memory);
+        }
+        // SYNC(ready): the header is whole; pairs with the agent's acquire.
+        header->state.store(static_cast<std::uint32_t>(schema::SegmentState::kReady),
+                            std::memory_order_release);
+        if ((over == nullptr || memory == over) && (named || give_name(directory, file, name))) {
+            own_name = name;
+            return static_cast<std::byte*>(memory);
+        }
+    }
+    if (memory != MAP_FAILED) munmap(memory, schema::kSegmentBytes);
+    if (named) unlinkat(directory.get(), name.c_str(), 0);
+    return nullptr;
+}
+
+/// Takes the parent's ring out of the child's reach and ends the lock that this mapping would keep.
+bool cover(std::byte* base) {
+    return mmap(base, schema::kSegmentBytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+}  // namespace
+
+bool open_segment(const JobPath& path, const Identity& identity) {
+    job_path = path;
+    own_identity = identity;
+    if (!limits_allow()) return false;
+    const FileDescriptor directory = open_job_directory(job_path);
+    if (!directory) return false;
+    const schema::ControlPage* control = map_control_page(directory);
+    if (control == nullptr) return false;
+    std::byte* base = make_segment(directory, nullptr);
+    if (base == nullptr) {
+        munmap(const_cast<schema::ControlPage*>(control), sizeof *control);
+        return false;
+    }
+    set_segment(base, control);
+    return true;
+}
+
+void replace_segment_after_fork() {
+    if (!has_segment()) return;
+    const int saved_errno = errno;
+    std::byte* base = g_process.base;
+    const schema::ControlPage* control = g_process.control;
+    set_segment(nullptr, nullptr);
+    own_identity.pid_namespace = pid_namespace();
+    const FileDescriptor directory = open_job_directory(job_path);
+    if (directory && make_segment(directory, base) == base) {
+        set_segment(base, control);
+    } else {
+        cover(base);
+    }
+    errno = saved_errno;
+}
+
+void close_segment() {
+    // A vfork child that calls exit() runs this in its parent's memory.
+    if (!has_segment() || g_process.header->pid != getpid()) return;
+    const int saved_errno = errno;
+    SegmentHeader& header = *g_process.header;
+    const bool recorded = header.lanes_in_use.load(std::memory_order_acquire) != 0;
+    // SYNC(closing): tells an end of the process's own will from a kill; pairs with the agent's acquire.
+    header.state.store(static_cast<std::uint32_t>(schema::SegmentState::kClosing),
+                       std::memory_order_release);
+    if (!recorded) {
+        const FileDescriptor directory = open_job_directory(job_path);
+        if (directory) unlinkat(directory.get(), own_name.c_str(), 0);
+    }
+    errno = saved_errno;
+}
+
+}  // namespace ringside::inject

@@ -1,0 +1,67 @@
+#include "inject/core/slots/slot_table.hpp"
+
+namespace ringside::inject {
+
+namespace {
+
+constinit Slot slots[kMaxSlots]{};
+constinit std::uint32_t slot_count = 0;
+constinit SlotSet* sets[kMaxSlotSets]{};
+
+}  // namespace
+
+std::uint32_t set_number(const SlotSet& set) {
+    for (std::uint32_t i = 0; i < kMaxSlotSets; ++i) {
+        if (sets[i] == nullptr) sets[i] = const_cast<SlotSet*>(&set);
+        if (sets[i] == &set) return i;
+    }
+    return kMaxSlotSets;
+}
+
+SlotSet* set_of(std::uint32_t number) {
+    return sets[number];
+}
+
+bool add_slot(const Slot& slot) {
+    for (const Slot* known = slots_begin(); known != slots_end(); ++known) {
+        if (known->at == slot.at) return false;
+    }
+    if (slot_count == kMaxSlots) return false;
+    slots[slot_count++] = slot;
+    return true;
+}
+
+void forget_slots_of(const LoadedObject& object) {
+    std::uint32_t kept = 0;
+    for (std::uint32_t i = 0; i < slot_count; ++i) {
+        if (slots[i].object == object.base || object.holds(slots[i].original)) continue;
+        slots[kept++] = slots[i];
+    }
+    slot_count = kept;
+    for (SlotSet* set : sets) {
+        for (std::uint32_t i = 0; set != nullptr && i < set->hook_count; ++i) {
+            void** original = set->hooks[i].original;
+            if (object.holds(reinterpret_cast<std::uintptr_t>(*original))) *original = nullptr;
+        }
+    }
+}
+
+std::uint32_t count_slots(SlotSet& set, std::uint32_t number) {
+    for (std::uint32_t i = 0; i < set.hook_count; ++i) set.hooks[i].slots = 0;
+    std::uint32_t count = 0;
+    for (const Slot* slot = slots_begin(); slot != slots_end(); ++slot) {
+        if (slot->set != number) continue;
+        ++slot->hook->slots;
+        ++count;
+    }
+    return count;
+}
+
+Slot* slots_begin() {
+    return slots;
+}
+Slot* slots_end() {
+    return slots + slot_count;
+}
+
+}  // namespace ringside::inject

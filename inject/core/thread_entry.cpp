@@ -1,0 +1,79 @@
+// How a thread comes into a hook when it is not the common way, and how it leaves for good.
+#include <errno.h>
+#include <pthread.h>
+
+#include "inject/core/lanes.hpp"
+#include "inject/core/thread_entry.hpp"
+
+namespace ringside::inject {
+
+__thread ThreadSlot t_slot __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+namespace {
+
+constinit pthread_key_t exit_key{};
+constinit bool exit_key_made = false;
+
+/// Runs at the thread's end. Hooks in later destructors make a new lane, and the C library then calls this once more.
+void at_thread_exit(void*) {
+    ThreadSlot& slot = t_slot;
+    ThreadLane* lane = slot.lane;
+    slot.lane = nullptr;
+    // A forked child's threads are not those whose lanes these were.
+    if (lane != nullptr && slot.inside == 0) release_lane(*lane);
+}
+
+bool selected(std::uint32_t word) {
+    const schema::CaptureWord capture = schema::CaptureWord::unpack(word);
+    return !capture.selected_only ||
+           g_process.header->selected.load(std::memory_order_relaxed) != 0;
+}
+
+ThreadLane* refuse(ThreadSlot& slot, std::uint32_t word, bool for_want_of_a_lane) {
+    slot.word = 0;
+    slot.refused = word;
+    slot.refused_lane = for_want_of_a_lane ? 1 : 0;
+    slot.inside = 0;
+    if (for_want_of_a_lane) count_loss(schema::Loss::kLaneRefused);
+    return nullptr;
+}
+
+}  // namespace
+
+void prepare_thread_exit() {
+    // At load, while few keys are taken: values of the first 32 keys lie in the thread's own block, those of others in malloc's memory.
+    exit_key_made = pthread_key_create(&exit_key, at_thread_exit) == 0;
+}
+
+void forget_thread() {
+    t_slot = {};
+}
+
+ThreadLane* enter_hook(std::uint32_t word) {
+    ThreadSlot& slot = t_slot;
+    if (slot.inside != 0) {
+        count_loss(schema::Loss::kReentered);
+        return nullptr;
+    }
+    if (slot.refused == word) {
+        if (slot.refused_lane != 0) count_loss(schema::Loss::kLaneRefused);
+        return nullptr;
+    }
+    slot.inside = 1;
+    std::atomic_signal_fence(std::memory_order_acq_rel);
+    if (!selected(word)) return refuse(slot, word, false);
+    if (slot.lane == nullptr) {
+        const int saved_errno = errno;
+        ThreadLane* lane = acquire_lane();
+        if (lane != nullptr && exit_key_made) pthread_setspecific(exit_key, lane);
+        errno = saved_errno;
+        if (lane == nullptr) return refuse(slot, word, true);
+        slot.lane = lane;
+    } else if (slot.word != word) {
+        slot.lane->start_generation();
+    }
+    slot.word = word;
+    return slot.lane;
+}
+
+}  // namespace ringside::inject

@@ -1,0 +1,16 @@
+// A thread's way into its lane and out of it. enter_hook() itself is declared beside HookScope, its only caller.
+#pragma once
+
+#include "inject/core/emit.hpp"
+
+namespace ringside::inject {
+
+/// Makes the key whose destructor releases a thread's lane.
+/// @thread main thread, once, as early as possible
+void prepare_thread_exit();
+
+/// The calling thread has no lane.
+/// @thread a forked child's only one, before any hook
+void forget_thread();
+
+}  // namespace ringside::inject

@@ -1,0 +1,301 @@
+// ThreadLane beyond its hot path: records that are not ranges, and everything that is rare.
+#include "inject/core/emit.hpp"
+#include "inject/core/intern.hpp"
+
+namespace ringside::inject {
+
+using schema::RecordHeader;
+using schema::RecordKind;
+
+void ThreadLane::open(schema::LaneHeader* header, schema::Cell* cells,
+                      std::uint32_t capacity_cells) {
+    ring_ = schema::RingWriter(header, cells, capacity_cells);
+    header_ = header;
+    depth_ = 0;
+    too_deep_ = 0;
+    // A thread that ended while it served left its context on: take it back before this thread's first record.
+    attention_ = header->context_state.load(std::memory_order_relaxed) ==
+                         static_cast<std::uint32_t>(schema::ContextState::kNone)
+                     ? 0
+                     : kContextDirty;
+    pending_valid_ = false;
+    context_ = {};
+    for (CachedName& entry : cache_) entry = {nullptr, schema::kNoName};
+    header->open_depth.store(0, std::memory_order_relaxed);
+    publish_context(schema::ContextState::kNone);
+}
+
+void ThreadLane::start_generation() {
+    depth_ = 0;
+    too_deep_ = 0;
+    pending_valid_ = false;
+    // SYNC(open): as in begin_range().
+    header_->open_depth.store(0, std::memory_order_release);
+    // A context that the last capture left on would be taken for this one's: take it back before the first record.
+    if (context_.key != 0) attention_ |= kContextDirty;
+    context_ = {};
+    publish_context(schema::ContextState::kNone);
+}
+
+// --- names ---
+
+NameId ThreadLane::intern(const char* text, std::size_t length, schema::AttributeId attribute) {
+    if (length > schema::kMaxNameLength) {
+        length = schema::kMaxNameLength;
+        count_loss(schema::Loss::kNamesFull);
+    }
+    const NameId id = intern_name(text, static_cast<std::uint32_t>(length), attribute);
+    if (id != schema::kNoName) return id;
+    count_loss(schema::Loss::kNamesFull);
+    pending_.length = static_cast<std::uint32_t>(
+        length < schema::kMaxInlineNameBytes ? length : schema::kMaxInlineNameBytes);
+    std::memcpy(pending_.bytes, text, pending_.length);
+    pending_valid_ = true;
+    attention_ |= kInlineSeen;
+    return schema::kInlineName;
+}
+
+NameId ThreadLane::intern_cached(const char* text) {
+    const std::uint64_t address = reinterpret_cast<std::uintptr_t>(text);
+    CachedName& entry = cache_[(address * 0x9e3779b97f4a7c15ull) >> 56];
+    // strcmp, not memcmp over the interned length: the text at this address may have become shorter, with nothing mapped behind it.
+    if (entry.text == text && std::strcmp(text, name_text(entry.id)) == 0) [[likely]]
+        return entry.id;
+    const NameId id = intern(text, std::strlen(text));
+    if (id != schema::kInlineName) entry = {text, id};
+    return id;
+}
+
+// --- the open stack ---
+
+void ThreadLane::begin_too_deep() {
+    ++too_deep_;
+    header_->too_deep.fetch_add(1, std::memory_order_relaxed);
+    count_loss(schema::Loss::kStackTooDeep);
+}
+
+/// @return 0 always: nothing was written
+std::uint32_t ThreadLane::missing_end() {
+    if (too_deep_ > 0) {
+        --too_deep_;  // counted when it began
+    } else {
+        count_loss(schema::Loss::kUnmatchedEnd);
+    }
+    return 0;
+}
+
+void ThreadLane::keep_inline_text(std::uint32_t entry) {
+    if (pending_valid_) {
+        open_texts_[entry] = pending_;
+    } else {
+        open_texts_[entry].length = 0;
+    }
+    pending_valid_ = false;
+}
+
+void ThreadLane::remove_from_middle(std::uint32_t entry) {
+    for (std::uint32_t i = entry; i + 1 < depth_; ++i) {
+        schema::OpenEntry& to = header_->open[i];
+        const schema::OpenEntry& from = header_->open[i + 1];
+        const std::uint64_t what = from.what.load(std::memory_order_relaxed);
+        to.begin.store(from.begin.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        to.key.store(from.key.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        to.argument.store(from.argument.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        to.what.store(what, std::memory_order_relaxed);
+        if (RecordHeader::unpack(what).name == schema::kInlineName)
+            open_texts_[i] = open_texts_[i + 1];
+    }
+    --depth_;
+    // SYNC(open): as in begin_range().
+    header_->open_depth.store(depth_, std::memory_order_release);
+}
+
+// --- records ---
+
+/// Writes what put() could not: the context first where it must be said again, the name's bytes first where it has no id.
+/// @param text  the bytes of an inline name; null: those last interned
+bool ThreadLane::put_slow(const void* record, std::uint32_t cells, Ticks ticks,
+                          const InlineText* text) {
+    if ((attention_ & kContextDirty) != 0 && !record_context(schema::kContextAgain)) {
+        drop(ticks);
+        return false;
+    }
+    schema::Cell local[schema::kMaxRecordCells];
+    std::memcpy(local, record, cells * schema::kCellBytes);
+    RecordHeader header = RecordHeader::unpack(local[0].words[0]);
+    std::uint32_t name_cells = 0;
+    if (header.name == schema::kInlineName) {
+        if (text == nullptr && pending_valid_) text = &pending_;
+        pending_valid_ = false;
+        if (text == nullptr || text->length == 0) {
+            header.name = schema::kNoName;
+            local[0].words[0] = header.pack();
+        } else {
+            name_cells = schema::name_inline_cells(text->length);
+        }
+    }
+    schema::Cell* out = ring_.reserve(name_cells + cells);
+    if (out == nullptr) {
+        drop(ticks);
+        return false;
+    }
+    if (name_cells > 0) {
+        schema::NameInlineRecord name{};
+        name.header = RecordHeader{
+            RecordKind::kNameInline,
+            static_cast<std::uint8_t>(name_cells),
+            0,
+            {}}.pack();
+        name.length = text->length;
+        name.hash = schema::hash_bytes(text->bytes, text->length);
+        auto* bytes = reinterpret_cast<char*>(out);
+        std::memset(bytes, 0, name_cells * schema::kCellBytes);
+        std::memcpy(bytes, &name, offsetof(schema::NameInlineRecord, bytes));
+        std::memcpy(bytes + offsetof(schema::NameInlineRecord, bytes), text->bytes, text->length);
+    }
+    std::memcpy(out + name_cells, local, cells * schema::kCellBytes);
+    ring_.commit(name_cells + cells);
+    return true;
+}
+
+/// Counts a record that found the lane full. What the reader knows of the context may be wrong from here on, so the header says
+/// "unknown" until it has been recorded again.
+void ThreadLane::drop(Ticks ticks) {
+    ring_.drop(ticks);
+    attention_ |= kContextDirty;
+    header_->context_state.store(static_cast<std::uint32_t>(schema::ContextState::kUnknown),
+                                 std::memory_order_relaxed);
+}
+
+bool ThreadLane::record_context(std::uint8_t detail) {
+    const bool on = context_.key != 0;
+    const auto flags = static_cast<std::uint8_t>(detail | (on ? schema::kContextOn : 0));
+    const schema::ContextRecord record{
+        RecordHeader{RecordKind::kContext, 2, schema::record_flags(SourceId::kNone, flags), {}}
+            .pack(),
+        now().value,
+        context_.key,
+        0,
+        context_.trace.hi,
+        context_.trace.lo,
+        context_.span.value,
+        0};
+    schema::Cell* out = ring_.reserve(2);
+    if (out == nullptr) return false;
+    std::memcpy(out, &record, sizeof record);
+    ring_.commit(2);
+    attention_ &= static_cast<std::uint8_t>(~kContextDirty);
+    publish_context(on ? schema::ContextState::kServing : schema::ContextState::kNone);
+    return true;
+}
+
+/// Tells the header what the lane serves. "Unknown" stands there while the words change.
+void ThreadLane::publish_context(schema::ContextState state) {
+    header_->context_state.store(static_cast<std::uint32_t>(schema::ContextState::kUnknown),
+                                 std::memory_order_relaxed);
+    // SYNC(context): the words change only after "unknown" and before the last store; the agent reads the state on both sides of them.
+    header_->context_key.store(context_.key, std::memory_order_release);
+    header_->context_trace_hi.store(context_.trace.hi, std::memory_order_release);
+    header_->context_trace_lo.store(context_.trace.lo, std::memory_order_release);
+    header_->context_span.store(context_.span.value, std::memory_order_release);
+    header_->context_state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+}
+
+void ThreadLane::set_context(const Context& context) {
+    if (context.key == context_.key && context.span == context_.span &&
+        context.trace == context_.trace) {
+        return;
+    }
+    context_ = context;
+    // What must be said again says the new one, and at once.
+    const std::uint8_t again = (attention_ & kContextDirty) != 0 ? schema::kContextAgain : 0;
+    if (!record_context(again)) drop(now());
+}
+
+void ThreadLane::async_begin(SourceId source, std::uint8_t detail, NameId name, std::uint64_t key,
+                             std::uint64_t argument) {
+    const Ticks ticks = now();
+    put(schema::AsyncRecord{RecordHeader{RecordKind::kAsyncBegin, 1,
+                                         schema::record_flags(source, detail), name}
+                                .pack(),
+                            ticks.value, key, argument},
+        ticks);
+}
+
+void ThreadLane::async_end(SourceId source, std::uint8_t detail, NameId name, std::uint64_t key,
+                           std::uint64_t argument) {
+    const Ticks ticks = now();
+    put(schema::AsyncRecord{RecordHeader{RecordKind::kAsyncEnd, 1,
+                                         schema::record_flags(source, detail), name}
+                                .pack(),
+                            ticks.value, key, argument},
+        ticks);
+}
+
+void ThreadLane::rpc_begin(const RpcBegin& begin) {
+    const Ticks ticks = begin.ticks.value != 0 ? begin.ticks : now();
+    NameId names[4] = {begin.function, begin.module, begin.self, begin.peer};
+    // Only one inline text is kept, and only the function's can be written before a record: with several nobody knows whose it is.
+    std::uint32_t inline_names = 0;
+    for (const NameId name : names) inline_names += name == schema::kInlineName ? 1 : 0;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        if (names[i] == schema::kInlineName && (i != 0 || inline_names > 1))
+            names[i] = schema::kNoName;
+    }
+    schema::RpcBeginRecord record{};
+    record.header =
+        RecordHeader{RecordKind::kRpcBegin, 3, schema::record_flags(begin.source, 0), names[0]}
+            .pack();
+    record.ticks = ticks.value;
+    record.key = begin.key;
+    record.bytes = begin.bytes;
+    record.trace_hi = begin.id.trace.hi;
+    record.trace_lo = begin.id.trace.lo;
+    record.span = begin.id.span.value;
+    record.parent_key = begin.parent_key;
+    record.peer = names[3].value;
+    record.self = names[2].value;
+    record.module = names[1].value;
+    record.wire_type = begin.wire_type;
+    record.wire_id = begin.wire_id;
+    record.mode = static_cast<std::uint8_t>(begin.mode);
+    record.side = static_cast<std::uint8_t>(begin.side);
+    record.self_id = begin.self_id;
+    record.peer_id = begin.peer_id;
+    put(record, ticks);
+}
+
+void ThreadLane::rpc_end(SourceId source, std::uint64_t key, schema::RpcStatus status,
+                         std::uint64_t bytes) {
+    const Ticks ticks = now();
+    put(
+        schema::RpcEndRecord{
+            RecordHeader{RecordKind::kRpcEnd, 1, schema::record_flags(source, 0), {}}.pack(),
+            ticks.value, key, schema::RpcEndRecord::pack(status, bytes)},
+        ticks);
+}
+
+void ThreadLane::value(RecordKind kind, std::uint8_t flags, NameId name, std::uint64_t value,
+                       std::uint64_t argument) {
+    const Ticks ticks = now();
+    put(schema::ValueRecord{RecordHeader{kind, 1, flags, name}.pack(), ticks.value, value,
+                            argument},
+        ticks);
+}
+
+void ThreadLane::iteration(SourceId source, NameId name, std::uint64_t value,
+                           std::uint64_t argument) {
+    this->value(RecordKind::kIteration, schema::record_flags(source, 0), name, value, argument);
+}
+
+void ThreadLane::mark(SourceId source, std::uint8_t detail, NameId name, std::uint64_t value,
+                      std::uint64_t argument) {
+    this->value(RecordKind::kMark, schema::record_flags(source, detail), name, value, argument);
+}
+
+void ThreadLane::counter(SourceId source, std::uint8_t detail, NameId name, std::uint64_t value,
+                         std::uint64_t argument) {
+    this->value(RecordKind::kCounter, schema::record_flags(source, detail), name, value, argument);
+}
+
+}  // namespace ringside::inject

@@ -1,0 +1,72 @@
+// The preload's constructor: the order of things, and the list of sources. Whatever fails here leaves the job as it would be without us.
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+
+#include <cstring>
+
+#include "inject/core/capture.hpp"
+#include "inject/core/fork.hpp"
+#include "inject/core/helper_thread.hpp"
+#include "inject/core/python_path.hpp"
+#include "inject/core/segment_file.hpp"
+#include "inject/core/slots/loader_lock.hpp"
+#include "inject/core/slots/loader_watch.hpp"
+#include "inject/core/source.hpp"
+#include "inject/core/thread_entry.hpp"
+#if __has_include("inject/sources/torch/torch_source.hpp")
+#include "inject/sources/torch/torch_source.hpp"
+#endif
+
+namespace ringside::inject {
+
+namespace {
+
+constexpr const Source* kSources[] = {
+#if __has_include("inject/sources/torch/torch_source.hpp")
+    &kTorchSource,
+#endif
+    nullptr,
+};
+constexpr std::uint32_t kSourceListCount = sizeof kSources / sizeof kSources[0] - 1;
+
+bool set_to(const char* variable, const char* value) {
+    const char* present = secure_getenv(variable);
+    return present != nullptr && std::strcmp(present, value) == 0;
+}
+
+void start(const char* const* arguments) {
+    // A setuid program keeps its promises without us; its loader ignores most preloads anyway.
+    if (getauxval(AT_SECURE) != 0 || set_to("RINGSIDE_DISABLE", "1") || !resolve_loader()) return;
+    static constinit Identity identity{};
+    static constinit JobPath path{};
+    read_identity(identity, arguments);
+    if (!read_job_path(path)) return;
+    prepare_thread_exit();
+    if (!open_segment(path, identity)) return;
+    watch_forks();
+    allow_helper_thread(!set_to("RINGSIDE_THREAD", "0"));
+    if (!set_to("RINGSIDE_PYTHON", "0")) chain_python_path(identity.executable.c_str());
+    set_sources(kSources, kSourceListCount);
+    start_loader_watch();
+    // A program linked to its framework: that one's constructors ran before ours, main() has not.
+    if (any_source_present()) {
+        catch_up(Place::kOutsideLoader);
+        ensure_helper_thread();
+    }
+}
+
+/// The C library hands main's arguments to constructors too.
+__attribute__((constructor)) void at_load(int, char** arguments, char**) {
+    const int saved_errno = errno;
+    start(arguments);
+    errno = saved_errno;
+}
+
+__attribute__((destructor)) void at_exit() {
+    close_segment();
+}
+
+}  // namespace
+
+}  // namespace ringside::inject
