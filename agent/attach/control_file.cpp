@@ -1,0 +1,143 @@
+#include "agent/attach/control_file.hpp"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <memory>
+
+#include "agent/attach/sigbus_guard.hpp"
+
+namespace ringside::agent {
+namespace {
+
+using schema::ControlPage;
+using schema::Error;
+using schema::ErrorCode;
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+Error refuse(const std::string& path, const std::string& cause) {
+    return {ErrorCode::kRefused, "adopt control page " + path + ": " + cause};
+}
+
+bool write_fresh_page(int file) {
+    auto page = std::make_unique<ControlPage>();
+    page->magic = schema::kControlMagic;
+    page->layout = schema::kControlLayout;
+    page->mark = schema::kMachineMark;
+    page->source_mask.store(0xffffffffu, kRelaxed);
+    page->start_ticks.store(~0ull, kRelaxed);
+    page->stop_ticks.store(~0ull, kRelaxed);
+    page->first_lane_kib.store(schema::kDefaultFirstLaneKib, kRelaxed);
+    return ::write(file, page.get(), sizeof *page) == static_cast<ssize_t>(sizeof *page);
+}
+
+/// Fills a temporary file and links it into place: nobody maps a page that is half made, and who comes second adopts the first's.
+schema::Result<void> make_page(int directory, const std::string& path) {
+    const std::string temporary = ".control." + std::to_string(::getpid());
+    ::unlinkat(directory, temporary.c_str(), 0);
+    constexpr mode_t kPrivate = 0600;
+    const FileHandle file(::openat(directory, temporary.c_str(),
+                                   O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kPrivate));
+    int error = 0;
+    if (!file || !write_fresh_page(file.get()) ||
+        (::linkat(directory, temporary.c_str(), directory, schema::kControlFileName, 0) != 0 &&
+         errno != EEXIST))
+        error = errno;
+    ::unlinkat(directory, temporary.c_str(), 0);
+    if (error == 0) return {};
+    return Error{ErrorCode::kUsage, "make control page " + path + ": " + error_text(error) +
+                                        "; give another --dir, or make room there"};
+}
+
+}  // namespace
+
+schema::Result<ControlFile> ControlFile::open(int directory, const std::string& directory_path) {
+    const std::string path = directory_path + "/" + schema::kControlFileName;
+    if (::faccessat(directory, schema::kControlFileName, F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (auto made = make_page(directory, path); !made) return made.error();
+    }
+    auto file =
+        MappedFile::open(directory, directory_path, schema::kControlFileName, sizeof(ControlPage));
+    if (!file) return file.error();
+    ControlFile control(std::move(*file));
+    std::uint64_t magic = 0;
+    std::uint32_t layout = 0, mark = 0;
+    control.access([&] {
+        magic = control.page()->magic;
+        layout = control.page()->layout;
+        mark = control.page()->mark;
+    });
+    if (magic != schema::kControlMagic)
+        return refuse(path, "it is not a control page; remove it if no job uses this directory");
+    if (layout != schema::kControlLayout) {
+        return refuse(path, "layout " + std::to_string(layout) + ", this agent writes " +
+                                std::to_string(schema::kControlLayout) +
+                                "; run the agent that belongs to the job's libringside_inject.so");
+    }
+    if (mark != schema::kMachineMark)
+        return refuse(path, "it was written on another kind of machine");
+    if (schema::CaptureWord::unpack(control.word()).on) control.turn_off();
+    return control;
+}
+
+template <class Work>
+void ControlFile::access(Work&& work) const {
+    // Where the page has gone, its shims have no page either: there is nobody to tell.
+    static_cast<void>(guarded(file_.region.get_address(), sizeof(ControlPage), work));
+}
+
+std::uint32_t ControlFile::word() const {
+    std::uint32_t word = 0;
+    access([&] { word = page()->capture_word.load(kRelaxed); });
+    return word;
+}
+
+void ControlFile::store_word(schema::CaptureWord word) {
+    access([&] {
+        // SYNC(capture): publishes the order; pairs with the shims' acquire before they attach.
+        page()->capture_word.store(word.pack(), std::memory_order_release);
+        ::syscall(SYS_futex, &page()->capture_word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    });
+}
+
+std::uint32_t ControlFile::turn_on(const ControlOrder& order) {
+    access([&] {
+        page()->source_mask.store(order.source_mask, kRelaxed);
+        page()->options.store(order.options, kRelaxed);
+        page()->start_ticks.store(order.start_ticks, kRelaxed);
+        page()->stop_ticks.store(~0ull, kRelaxed);
+    });
+    const auto last = schema::CaptureWord::unpack(word());
+    store_word({true, order.selected_only, last.generation + 1});
+    return word();
+}
+
+std::uint32_t ControlFile::turn_off() {
+    const auto last = schema::CaptureWord::unpack(word());
+    store_word({false, false, last.generation + 1});
+    return word();
+}
+
+void ControlFile::set_start_ticks(std::uint64_t ticks) {
+    access([&] { page()->start_ticks.store(ticks, kRelaxed); });
+}
+
+void ControlFile::set_stop_ticks(std::uint64_t ticks) {
+    access([&] { page()->stop_ticks.store(ticks, kRelaxed); });
+}
+
+void ControlFile::set_budget(const ControlBudget& budget) {
+    access([&] {
+        page()->first_lane_kib.store(budget.first_lane_kib, kRelaxed);
+        page()->process_budget_bytes.store(budget.process_bytes, kRelaxed);
+        page()->node_budget_bytes.store(budget.node_bytes, kRelaxed);
+        page()->node_left_bytes.store(budget.node_left_bytes, kRelaxed);
+    });
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,159 @@
+#include "agent/attach/job_directory.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+
+#include "agent/attach/process_life.hpp"
+
+namespace ringside::agent {
+namespace {
+
+using schema::Error;
+using schema::ErrorCode;
+
+Error no_directory(const std::string& path, int error) {
+    if (error == EPERM || error == ELOOP || error == ENOTDIR) {
+        return {ErrorCode::kRefused,
+                "hold job directory " + path +
+                    ": it must be a directory of this user, no link, that no other may write to; "
+                    "remove it or give another --dir"};
+    }
+    return {ErrorCode::kUsage, "hold job directory " + path + ": " + error_text(error) +
+                                   "; make its parent writable or give another --dir"};
+}
+
+std::string holder(int lock) {
+    std::array<char, 256> text{};
+    const ssize_t size = ::pread(lock, text.data(), text.size() - 1, 0);
+    std::string name(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    while (!name.empty() && name.back() == '\n') name.pop_back();
+    return name.empty() ? "an agent that has not yet said its name" : name;
+}
+
+/// Takes the lock for as long as the descriptor is open; it goes with the agent however that ends.
+schema::Result<FileHandle> take_lock(int directory, const std::string& path,
+                                     const std::string& node) {
+    constexpr mode_t kPrivate = 0600;
+    FileHandle lock(::openat(directory, schema::kLockFileName,
+                             O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kPrivate));
+    if (!lock) return no_directory(path + "/" + schema::kLockFileName, errno);
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    if (::fcntl(lock.get(), F_OFD_SETLK, &whole) != 0) {
+        if (errno != EAGAIN && errno != EACCES)
+            return no_directory(path + "/" + schema::kLockFileName, errno);
+        return Error{ErrorCode::kRefused,
+                     "hold job directory " + path + ": " + holder(lock.get()) +
+                         " holds it; ask that agent, end it, or give another --job"};
+    }
+    const std::string text =
+        "agent with pid " + std::to_string(::getpid()) + " of node " + node + "\n";
+    if (::ftruncate(lock.get(), 0) != 0 ||
+        ::pwrite(lock.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+        return no_directory(path + "/" + schema::kLockFileName, errno);
+    return lock;
+}
+
+}  // namespace
+
+JobDirectory::JobDirectory(std::string path, FileHandle directory, FileHandle lock,
+                           ControlFile control)
+    : path_(std::move(path)),
+      directory_(std::move(directory)),
+      lock_(std::move(lock)),
+      control_(std::move(control)) {}
+
+schema::Result<JobDirectory> JobDirectory::open(const std::string& root, const std::string& job,
+                                                const std::string& node) {
+    if (!is_path_component(job)) {
+        return Error{ErrorCode::kUsage,
+                     "hold job directory '" + job + "' in " + root +
+                         ": a job's name is one component of a path; give another --job"};
+    }
+    const std::string path = root + "/" + job;
+    const FileHandle parent = open_private_directory(AT_FDCWD, root.c_str());
+    if (!parent) return no_directory(root, errno);
+    FileHandle directory = open_private_directory(parent.get(), job.c_str());
+    if (!directory) return no_directory(path, errno);
+    auto lock = take_lock(directory.get(), path, node);
+    if (!lock) return lock.error();
+    auto control = ControlFile::open(directory.get(), path);
+    if (!control) return control.error();
+    return JobDirectory(path, std::move(directory), std::move(*lock), std::move(*control));
+}
+
+std::vector<std::unique_ptr<MappedSegment>> JobDirectory::scan(
+    const std::set<schema::SegmentId>& known) {
+    std::vector<std::unique_ptr<MappedSegment>> found;
+    making_ = false;
+    // A descriptor of its own: a directory stream keeps its place, and closes what it was made from.
+    const int descriptor = ::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* stream = descriptor < 0 ? nullptr : ::fdopendir(descriptor);
+    if (stream == nullptr) {
+        FileHandle unused(descriptor);
+        return found;
+    }
+    std::set<RefusedSegment> refused;
+    while (const dirent* entry = ::readdir(stream)) {
+        const auto id = parse_segment_name(entry->d_name);
+        if (!id || known.contains(*id)) continue;
+        if (const auto before = refused_.find({*id, ""}); before != refused_.end()) {
+            refused.insert(*before);
+            continue;
+        }
+        auto segment = MappedSegment::open(directory_.get(), path_, *id);
+        if (!segment) {
+            if (::faccessat(directory_.get(), entry->d_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+                continue;  // gone in the meantime: not a fault
+            spdlog::warn("{}", segment.error().message);
+            refused.insert({*id, segment.error().message});
+        } else if (*segment == nullptr) {
+            making_ = true;
+            remove_stillborn(*id);
+        } else {
+            found.push_back(std::move(*segment));
+        }
+    }
+    ::closedir(stream);
+    refused_ = std::move(refused);
+    return found;
+}
+
+void JobDirectory::remove_stillborn(const schema::SegmentId& id) {
+    // A process that died between making its file and finishing it: nobody holds the lock, and it has had time enough.
+    constexpr std::int64_t kEnough_s = 10;
+    const std::string name = segment_name(id);
+    const FileHandle file(
+        ::openat(directory_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    struct stat status {};
+    if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_uid != ::geteuid() || ::time(nullptr) - status.st_mtime < kEnough_s)
+        return;
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_len = 1;
+    if (::fcntl(file.get(), F_OFD_SETLK, &lock) == 0) {
+        spdlog::info("remove segment {}: its process died while it made it", name);
+        ::unlinkat(directory_.get(), name.c_str(), 0);
+    }
+}
+
+void JobDirectory::remove(const MappedSegment& segment) {
+    struct stat ours {
+    }, theirs{};
+    if (::fstat(segment.lock_descriptor(), &ours) != 0 ||
+        ::fstatat(directory_.get(), segment.name().c_str(), &theirs, AT_SYMLINK_NOFOLLOW) != 0 ||
+        ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino)
+        return;
+    ::unlinkat(directory_.get(), segment.name().c_str(), 0);
+}
+
+}  // namespace ringside::agent

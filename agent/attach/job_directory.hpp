@@ -1,0 +1,56 @@
+// One job directory, held by its lock: finds the segments in it (those there before us too), maps them, removes what dead processes
+// leave, and tells all shims through the control page.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/attach/control_file.hpp"
+#include "agent/attach/mapped_segment.hpp"
+#include "schema/result.hpp"
+
+namespace ringside::agent {
+
+/// A segment that can't be read, and why.
+struct RefusedSegment {
+    schema::SegmentId id;
+    std::string cause;
+    bool operator<(const RefusedSegment& other) const { return id < other.id; }
+};
+
+class JobDirectory {
+public:
+    /// Makes or opens `<root>/<job>`, takes its lock and its control page.
+    /// @param node  written into the lock file, for whoever finds it held
+    /// @errors Usage: can't be made or written; Refused: another agent holds it (the message names its pid and node), or it is not private
+    static schema::Result<JobDirectory> open(const std::string& root, const std::string& job,
+                                             const std::string& node);
+
+    const std::string& path() const { return path_; }
+    ControlFile& control() { return control_; }
+
+    /// Looks through the directory.
+    /// @param known  segments that the caller has; they are passed over
+    /// @return newly mapped ones. What is still being made is found by a later scan: making() tells that there is some.
+    std::vector<std::unique_ptr<MappedSegment>> scan(const std::set<schema::SegmentId>& known);
+    bool making() const { return making_; }
+    const std::set<RefusedSegment>& refused() const { return refused_; }
+
+    /// Removes a dead process's file, if the name still means that file.
+    void remove(const MappedSegment& segment);
+
+private:
+    JobDirectory(std::string path, FileHandle directory, FileHandle lock, ControlFile control);
+    void remove_stillborn(const schema::SegmentId& id);
+
+    std::string path_;
+    FileHandle directory_;
+    FileHandle lock_;
+    ControlFile control_;
+    std::set<RefusedSegment> refused_;
+    bool making_ = false;
+};
+
+}  // namespace ringside::agent

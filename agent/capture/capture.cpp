@@ -1,0 +1,179 @@
+#include "agent/capture/capture.hpp"
+
+#include <algorithm>
+
+#include "agent/capture/verdict.hpp"
+
+namespace ringside::agent {
+namespace {
+
+bool same_clock(const schema::ClockSnapshot& a, const schema::ClockSnapshot& b) {
+    return a.ticks == b.ticks && a.monotonic_ns == b.monotonic_ns;
+}
+
+/// Whether a reader would learn nothing new from another Process chunk.
+bool same_to_a_reader(const ProcessFacts& a, const ProcessFacts& b) {
+    return a.worker_name == b.worker_name && a.segment.worker_id == b.segment.worker_id &&
+           a.segment.rank == b.segment.rank && a.segment.sources == b.segment.sources &&
+           same_clock(a.segment.capture_clock, b.segment.capture_clock);
+}
+
+}  // namespace
+
+Capture::Capture(CaptureRequest request, std::unique_ptr<DumpWriter> writer, std::string job,
+                 const Calibration& calibration)
+    : request_(std::move(request)),
+      writer_(std::move(writer)),
+      job_(std::move(job)),
+      calibration_(calibration) {}
+
+bool Capture::wants(const TrackedProcess& process) const {
+    const auto is = [&](int pid) {
+        return pid == static_cast<int>(process.id.pid) ||
+               (process.life && pid != 0 && pid == process.life->host_pid());
+    };
+    return request_.pids.empty() || std::any_of(request_.pids.begin(), request_.pids.end(), is);
+}
+
+bool Capture::include(TrackedProcess& process) {
+    if (process.in_capture || process.segment == nullptr || !wants(process)) return false;
+    // The dead are of use only to a capture of everything that is there.
+    if (process.ending && !(process.left_behind && range_.start == 0)) return false;
+    process.in_capture = true;
+    process.index = next_index_++;
+    process.attached = false;
+    process.start_delay_ns = -1;
+    process.told.reset();
+    process.drainer.start(process.index);
+    return true;
+}
+
+void Capture::ordered(std::uint32_t word, std::uint64_t now_ticks) {
+    on_word_ = word;
+    order_ticks_ = now_ticks;
+}
+
+void Capture::begin(std::uint64_t start_ticks) {
+    range_.start = start_ticks;
+    phase_ = Phase::kRunning;
+    if (header_written_) return;
+    header_written_ = true;
+    writer_->header({job_, request_.id, calibration_, start_ticks, request_.options});
+}
+
+void Capture::set_stop(std::uint64_t stop_ticks) {
+    // A capture that never began holds nothing; its dump says so.
+    if (!header_written_) begin(stop_ticks);
+    range_.stop = std::max(stop_ticks, range_.start);
+    phase_ = Phase::kStopping;
+}
+
+void Capture::draining(std::uint32_t word) {
+    off_word_ = word;
+    phase_ = Phase::kDraining;
+}
+
+void Capture::follow_attach(TrackedProcess& process, std::uint64_t now_ticks) const {
+    if (process.attached || on_word_ == 0) return;
+    const auto pulse = process.segment->pulse();
+    if (!pulse || pulse->attached_word != on_word_) return;
+    process.attached = true;
+    process.refresh();
+    // A process born during the capture could not attach before it was there.
+    const std::uint64_t asked = std::max(order_ticks_, process.id.start_ticks);
+    const std::uint64_t told = process.facts.capture_clock.ticks;
+    const std::uint64_t done = told >= asked && told <= now_ticks ? told : now_ticks;
+    process.start_delay_ns =
+        done < asked ? 0 : calibration_.node_ns({done}).value - calibration_.node_ns({asked}).value;
+}
+
+bool Capture::has_let_go(TrackedProcess& process) const {
+    if (!process.in_capture || !process.alive() || !process.attached) return true;
+    const auto pulse = process.segment->pulse();
+    return !pulse || pulse->attached_word == off_word_;
+}
+
+void Capture::tell(TrackedProcess& process) {
+    if (process.segment) {
+        process.refresh();
+        process.drainer.names().use(*process.segment, process.facts.worker_name.value);
+    }
+    ProcessFacts facts{process.index, process.life ? process.life->host_pid() : 0,
+                       process.drainer.names().text(process.facts.worker_name), process.facts};
+    if (process.told && same_to_a_reader(*process.told, facts)) return;
+    writer_->process(facts);
+    process.told = std::move(facts);
+}
+
+void Capture::flush(std::vector<std::unique_ptr<TrackedProcess>>& processes, DrainBuffers& buffers,
+                    std::uint64_t now_ticks, bool last) {
+    if (!header_written_) return;
+    std::vector<const Block*> blocks;
+    std::vector<TrackedProcess*> taken;
+    NamesBatch batch;
+    std::size_t lanes = 0;
+    for (const auto& process : processes) {
+        if (!process->in_capture) continue;
+        tell(*process);
+        process->drainer.seal(buffers, range_, now_ticks, last || process->ending.has_value());
+        batch.process = process->index;
+        if (process->drainer.names().take(batch)) writer_->names(batch);
+        for (const Block& block : process->drainer.sealed()) blocks.push_back(&block);
+        lanes += process->drainer.accounts().size();
+        taken.push_back(process.get());
+    }
+    if (blocks.empty()) return;
+    writer_->reserve_footer(lanes, taken.size());
+    const bool kept = writer_->blocks(blocks);
+    for (TrackedProcess* process : taken) process->drainer.settle(kept, now_ticks);
+}
+
+DumpFooter Capture::footer(const std::vector<std::unique_ptr<TrackedProcess>>& processes,
+                           std::uint64_t now_ticks) const {
+    DumpFooter footer;
+    footer.start_ticks = range_.start;
+    footer.stop_ticks = std::min(range_.stop, now_ticks);
+    for (const auto& process : processes) {
+        if (!process->in_capture) continue;
+        const ProcessDrainer& drainer = process->drainer;
+        for (const LaneAccount& account : drainer.accounts())
+            footer.lanes.push_back({process->index, account});
+        footer.unknown_records += drainer.unknown_records();
+        ProcessEndFacts end;
+        end.process = process->index;
+        end.fate = process->ending ? process->ending->fate : Fate::kRunning;
+        end.ticks = process->ending ? process->end_ticks : footer.stop_ticks;
+        end.losses.assign(process->facts.losses.begin(), process->facts.losses.end());
+        end.violations = drainer.violations();
+        end.start_delay_ns = process->start_delay_ns;
+        footer.processes.push_back(std::move(end));
+    }
+    return footer;
+}
+
+CaptureReport Capture::finish(const std::vector<std::unique_ptr<TrackedProcess>>& processes,
+                              std::uint64_t now_ticks, double record_cost_ns) {
+    DumpFooter totals = footer(processes, now_ticks);
+    totals.record_cost_ns = record_cost_ns;
+    CaptureReport report;
+    report.id = request_.id;
+    report.calibration = calibration_;
+    report.start_ticks = totals.start_ticks;
+    report.stop_ticks = totals.stop_ticks;
+    report.record_cost_ns = record_cost_ns;
+    for (const auto& process : processes) {
+        if (!process->in_capture) continue;
+        report.processes.push_back(report_process(*process, true));
+        if (!process->ending) report.processes.back().end_ticks = totals.stop_ticks;
+        report.records += report.processes.back().events;
+        report.lost += report.processes.back().lost;
+    }
+    const DumpReceipt receipt = writer_->finish(totals);
+    report.path = receipt.path;
+    report.bytes = receipt.bytes;
+    report.complete = receipt.complete;
+    report.error = receipt.error;
+    return report;
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,74 @@
+// One request's life on this node, from the order to the dump's final name: asked, attaching, running, draining, written. Owns the dump;
+// knows which processes are in it. Called by the engine under its lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/capture/tracked_process.hpp"
+#include "agent/dump/dump_writer.hpp"
+
+namespace ringside::agent {
+
+class Capture {
+public:
+    /// attaching -> running -> draining; written once finish() has returned.
+    enum class Phase : std::uint8_t { kAttaching, kRunning, kStopping, kDraining };
+
+    Capture(CaptureRequest request, std::unique_ptr<DumpWriter> writer, std::string job,
+            const Calibration& calibration);
+
+    const CaptureRequest& request() const { return request_; }
+    Phase phase() const { return phase_; }
+    const TickRange& range() const { return range_; }
+    std::uint64_t order_ticks() const { return order_ticks_; }
+    std::uint64_t bytes() const { return writer_->bytes(); }
+    bool selects_some() const { return !request_.pids.empty(); }
+
+    /// Takes a process in if the request means it. @return whether it is in
+    bool include(TrackedProcess& process);
+    bool wants(const TrackedProcess& process) const;
+    std::uint32_t included() const { return next_index_; }
+
+    /// The word is on. @param word  as attached_word will repeat it
+    void ordered(std::uint32_t word, std::uint64_t now_ticks);
+    /// The agreed instant is known: the dump begins.
+    void begin(std::uint64_t start_ticks);
+    /// The end is known, and to come.
+    void set_stop(std::uint64_t stop_ticks);
+    /// The word is off. @param word  as attached_word will repeat it
+    void draining(std::uint32_t word);
+
+    /// Looks whether a process's shim has done as ordered.
+    void follow_attach(TrackedProcess& process, std::uint64_t now_ticks) const;
+    /// Whether a live process has let go, or never held on.
+    bool has_let_go(TrackedProcess& process) const;
+
+    /// Writes what waits. @param last  the final blocks, with what is open
+    void flush(std::vector<std::unique_ptr<TrackedProcess>>& processes, DrainBuffers& buffers,
+               std::uint64_t now_ticks, bool last);
+    /// The footer and the final name.
+    CaptureReport finish(const std::vector<std::unique_ptr<TrackedProcess>>& processes,
+                         std::uint64_t now_ticks, double record_cost_ns);
+
+private:
+    void tell(TrackedProcess& process);
+    DumpFooter footer(const std::vector<std::unique_ptr<TrackedProcess>>& processes,
+                      std::uint64_t now_ticks) const;
+
+    CaptureRequest request_;
+    std::unique_ptr<DumpWriter> writer_;
+    std::string job_;
+    Calibration calibration_;
+    Phase phase_ = Phase::kAttaching;
+    TickRange range_;
+    std::uint64_t order_ticks_ = 0;
+    std::uint32_t on_word_ = 0;
+    std::uint32_t off_word_ = 0;
+    std::uint32_t next_index_ = 0;
+    bool header_written_ = false;
+};
+
+}  // namespace ringside::agent

@@ -1,0 +1,322 @@
+#include "agent/capture/engine_impl.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+
+#include "agent/capture/calibration.hpp"
+#include "agent/capture/record_cost.hpp"
+#include "agent/capture/verdict.hpp"
+
+namespace ringside::agent {
+namespace {
+
+using schema::Error;
+using schema::ErrorCode;
+
+/// How long stop() waits for shims to say that they have let go: one that is stopped or hung never will.
+constexpr Nanoseconds kLetGo{1'000'000'000};
+
+std::string capture_text(std::uint64_t id) {
+    char text[17] = {};
+    schema::write_hex(text, id, 16);
+    return std::string("capture ") + text;
+}
+
+Error no_such_capture(std::uint64_t id, const std::string& node) {
+    return {ErrorCode::kNothingMatched,
+            capture_text(id) + ": it does not run on node " + node + "; start one first"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+    auto directory = JobDirectory::open(options.root, options.job, options.node);
+    if (!directory) return directory.error();
+    auto watch = Watch::open(directory->path().c_str());
+    if (!watch) return watch.error();
+    const Calibration calibration =
+        measure_calibration(options.skew_offset_ns, options.skew_drift_ppb);
+    const double cost = measure_record_cost_ns(calibration.source, calibration.ticks_per_second);
+    ProcessTable table(std::move(*directory), std::move(*watch), options.node_budget_bytes,
+                       options.first_lane_kib);
+    return std::unique_ptr<Engine>(
+        std::make_unique<EngineImpl>(options, std::move(table), calibration, cost));
+}
+
+EngineImpl::Turn::Turn(const EngineImpl& engine) {
+    engine.callers_.fetch_add(1, std::memory_order_relaxed);
+    lock_ = std::unique_lock(engine.mutex_);
+    engine.callers_.fetch_sub(1, std::memory_order_relaxed);
+    engine.passed_.notify_all();
+}
+
+EngineImpl::EngineImpl(EngineOptions options, ProcessTable table, const Calibration& calibration,
+                       double record_cost_ns)
+    : options_(std::move(options)),
+      calibration_(calibration),
+      record_cost_ns_(record_cost_ns),
+      table_(std::move(table)) {
+    find(now_ticks());
+    // Signals are for the thread that has asked for them; a SIGBUS is the faulting thread's own and stays open.
+    sigset_t all, before;
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+EngineImpl::~EngineImpl() {
+    {
+        const Turn turn(*this);
+        quit_ = true;
+        if (capture_) table_.directory().control().turn_off();
+    }
+    table_.watch().wake();
+    thread_.join();
+}
+
+Result<void> EngineImpl::order(const CaptureRequest& request, bool from_start) {
+    if (capture_) {
+        return Error{ErrorCode::kRefused, "start " + capture_text(request.id) + " on node " +
+                                              options_.node + ": " +
+                                              capture_text(capture_->request().id) +
+                                              " runs there; wait for its end or stop it"};
+    }
+    find(now_ticks());
+    bury(now_ticks());
+    auto writer =
+        DumpWriter::create({options_.output_root, request.name, options_.node, request.max_bytes});
+    if (!writer) return writer.error();
+    table_.forget_removed();
+    auto capture =
+        std::make_unique<Capture>(request, std::move(*writer), options_.job, calibration_);
+    if (from_start) capture->begin(0);
+    for (const auto& process : table_.all()) {
+        process->in_capture = false;
+        if (capture->include(*process) && capture->selects_some())
+            process->segment->set_selected(true);
+    }
+    capture_ = std::move(capture);
+    halves_.clear();
+    ControlOrder order;
+    order.selected_only = capture_->selects_some();
+    order.source_mask = request.source_mask;
+    order.options = request.options;
+    order.start_ticks = capture_->range().start;
+    const std::uint64_t now = now_ticks();
+    capture_->ordered(table_.directory().control().turn_on(order), now);
+    last_flush_ = now;
+    interval_ns_ = 0;
+    // What the dead have left is all in their lanes: take it now, their end has been seen already.
+    for (const auto& process : table_.all()) {
+        if (process->in_capture && process->ending && process->segment) bury_one(*process, now);
+    }
+    table_.watch().wake();
+    return {};
+}
+
+Result<PrepareReport> EngineImpl::prepare(const CaptureRequest& request) {
+    Turn turn(*this);
+    if (!capture_ || capture_->request().id != request.id) {
+        find(now_ticks());
+        const auto& all = table_.all();
+        const auto meant = [&](const auto& process) {
+            return process->alive() &&
+                   std::find(request.pids.begin(), request.pids.end(),
+                             static_cast<int>(process->id.pid)) != request.pids.end();
+        };
+        if (!request.pids.empty() && std::none_of(all.begin(), all.end(), meant)) {
+            return Error{ErrorCode::kNothingMatched,
+                         "start " + capture_text(request.id) + " on node " + options_.node +
+                             ": none of the pids asked for is in " + table_.directory().path() +
+                             "; `ringside ps` lists those that are"};
+        }
+        if (auto ordered = order(request, false); !ordered) return ordered.error();
+    }
+    wait_for(turn.lock(), request.attach_timeout, [this] { return !capture_ || all_attached(); });
+    if (!capture_) return no_such_capture(request.id, options_.node);
+    return attach_report();
+}
+
+bool EngineImpl::all_attached() const {
+    return std::all_of(table_.all().begin(), table_.all().end(), [](const auto& process) {
+        return !process->in_capture || !process->alive() || process->attached ||
+               !process->has_framework();
+    });
+}
+
+PrepareReport EngineImpl::attach_report() const {
+    PrepareReport report;
+    for (const auto& process : table_.all()) {
+        if (!process->in_capture || !process->alive()) continue;
+        ++report.processes;
+        if (!process->attached) continue;
+        ++report.attached;
+        report.slowest_attach_ns = std::max(report.slowest_attach_ns, process->start_delay_ns);
+    }
+    return report;
+}
+
+Result<void> EngineImpl::begin(std::uint64_t capture_id, Nanoseconds start_node_ns) {
+    Turn turn(*this);
+    if (!capture_ || capture_->request().id != capture_id)
+        return no_such_capture(capture_id, options_.node);
+    // Asked twice (an answer was lost): the first instant stands.
+    if (capture_->phase() != Capture::Phase::kAttaching) return {};
+    const Ticks start = calibration_.ticks_at(start_node_ns);
+    capture_->begin(start.value);
+    table_.directory().control().set_start_ticks(start.value);
+    return {};
+}
+
+Result<void> EngineImpl::capture_from_start(const CaptureRequest& request) {
+    Turn turn(*this);
+    if (capture_ && capture_->request().id == request.id) return {};
+    return order(request, true);
+}
+
+void EngineImpl::wait_for(std::unique_lock<std::mutex>& lock, Nanoseconds most,
+                          const std::function<bool()>& done) {
+    table_.watch().wake();
+    passed_.wait_for(lock, std::chrono::nanoseconds(most.value), done);
+}
+
+void EngineImpl::wait_until_node(std::unique_lock<std::mutex>& lock, Nanoseconds node_ns) {
+    for (;;) {
+        const std::int64_t left = node_ns.value - node_now().value;
+        if (left <= 0) return;
+        passed_.wait_for(lock, std::chrono::nanoseconds(left));
+    }
+}
+
+Result<CaptureReport> EngineImpl::stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) {
+    Turn turn(*this);
+    const auto written = [&] { return last_ && last_->id == capture_id && !capture_; };
+    if (!capture_ || capture_->request().id != capture_id) {
+        if (written()) return *last_;
+        return no_such_capture(capture_id, options_.node);
+    }
+    if (capture_->phase() >= Capture::Phase::kStopping) {
+        passed_.wait(turn.lock(), written);
+        return *last_;
+    }
+    const Ticks stop = calibration_.ticks_at(stop_node_ns);
+    capture_->set_stop(stop.value);
+    table_.directory().control().set_stop_ticks(stop.value);
+    wait_until_node(turn.lock(), stop_node_ns);
+    capture_->draining(table_.directory().control().turn_off());
+    wait_for(turn.lock(), kLetGo, [this] {
+        return std::all_of(table_.all().begin(), table_.all().end(),
+                           [this](const auto& process) { return capture_->has_let_go(*process); });
+    });
+    last_ = finish_capture();
+    passed_.notify_all();
+    return *last_;
+}
+
+CaptureReport EngineImpl::finish_capture() {
+    const std::uint64_t now = now_ticks();
+    find(now);
+    bury(now);
+    for (const auto& process : table_.all()) {
+        if (process->in_capture && process->segment)
+            process->drainer.drain_all(*buffers_, capture_->range(), now, true);
+    }
+    capture_->flush(table_.all(), *buffers_, now, true);
+    CaptureReport report = capture_->finish(table_.all(), now, record_cost_ns_);
+    for (const RefusedSegment& refused : table_.directory().refused())
+        report.processes.push_back(report_refused(refused.id, refused.cause));
+    collect_halves();
+    for (const auto& process : table_.all()) {
+        process->drainer.stop();
+        if (process->segment) process->segment->set_selected(false);
+    }
+    capture_.reset();
+    return report;
+}
+
+void EngineImpl::collect_halves() {
+    halves_.clear();
+    for (const auto& process : table_.all()) {
+        if (!process->in_capture) continue;
+        const NameBook& names = process->drainer.names();
+        for (const RawHalf& raw : process->drainer.halves().halves()) {
+            Half half;
+            half.process = process->index;
+            half.lane = raw.lane;
+            half.position = raw.position;
+            half.server = raw.server;
+            half.id = raw.id;
+            half.key = raw.key;
+            half.parent_key = raw.parent_key;
+            half.begin_ticks = raw.begin_ticks;
+            half.end_ticks = raw.end_ticks;
+            half.ended = raw.ended;
+            half.status = raw.status;
+            half.self = names.text(raw.self);
+            half.peer = names.text(raw.peer);
+            half.wire_type = raw.wire_type;
+            half.wire_id = raw.wire_id;
+            halves_.push_back(std::move(half));
+        }
+    }
+}
+
+std::vector<Half> EngineImpl::halves(std::uint64_t capture_id) const {
+    const Turn turn(*this);
+    return last_ && last_->id == capture_id ? halves_ : std::vector<Half>();
+}
+
+bool EngineImpl::all_ended() const {
+    const Turn turn(*this);
+    if (!capture_ || capture_->included() == 0) return false;
+    return std::none_of(table_.all().begin(), table_.all().end(), [](const auto& process) {
+        return process->in_capture && process->alive();
+    });
+}
+
+EngineStatus EngineImpl::status() const {
+    const Turn turn(*this);
+    EngineStatus status;
+    status.directory = table_.directory().path();
+    status.record_cost_ns = record_cost_ns_;
+    status.capturing = capture_ != nullptr;
+    for (const auto& process : table_.all()) {
+        if (process->alive()) ++status.processes;
+        if (!capture_ || !process->in_capture) continue;
+        status.events += process->drainer.kept();
+        status.lost += process->drainer.lost();
+    }
+    if (capture_) {
+        status.capture_id = capture_->request().id;
+        status.bytes = capture_->bytes();
+    } else if (last_) {
+        status.capture_id = last_->id;
+        status.events = last_->records;
+        status.lost = last_->lost;
+        status.bytes = last_->bytes;
+    }
+    return status;
+}
+
+std::vector<ProcessReport> EngineImpl::processes() const {
+    const Turn turn(*this);
+    std::vector<ProcessReport> reports;
+    for (const auto& process : table_.all()) {
+        if (!process->alive() && !(capture_ && process->in_capture)) continue;
+        if (process->segment) {
+            process->refresh();
+            process->drainer.names().use(*process->segment, process->facts.worker_name.value);
+        }
+        reports.push_back(report_process(*process, capture_ && process->in_capture));
+    }
+    for (const RefusedSegment& refused : table_.directory().refused())
+        reports.push_back(report_refused(refused.id, refused.cause));
+    return reports;
+}
+
+}  // namespace ringside::agent

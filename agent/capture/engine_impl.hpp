@@ -1,0 +1,90 @@
+// The engine: one lock, one drain thread. The drain thread makes passes (find, drain, follow, flush); the callers change the capture's
+// phase between two passes and wait, on the condition that each pass announces, for what a pass brings.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "agent/capture/capture.hpp"
+#include "agent/capture/process_table.hpp"
+
+namespace ringside::agent {
+
+class EngineImpl final : public Engine {
+public:
+    EngineImpl(EngineOptions options, ProcessTable table, const Calibration& calibration,
+               double record_cost_ns);
+    ~EngineImpl() override;
+    EngineImpl(const EngineImpl&) = delete;
+    EngineImpl& operator=(const EngineImpl&) = delete;
+
+    Result<PrepareReport> prepare(const CaptureRequest& request) override;
+    Result<void> begin(std::uint64_t capture_id, Nanoseconds start_node_ns) override;
+    Result<void> capture_from_start(const CaptureRequest& request) override;
+    Result<CaptureReport> stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) override;
+    std::vector<Half> halves(std::uint64_t capture_id) const override;
+    bool all_ended() const override;
+    EngineStatus status() const override;
+    std::vector<ProcessReport> processes() const override;
+    const Calibration& calibration() const override { return calibration_; }
+    Nanoseconds node_now() const override { return calibration_.node_ns({now_ticks()}); }
+    const EngineOptions& options() const override { return options_; }
+
+private:
+    /// A caller's turn at the lock. The drain thread, which would otherwise take it again at once, lets callers go first.
+    class Turn {
+    public:
+        explicit Turn(const EngineImpl& engine);
+        std::unique_lock<std::mutex>& lock() { return lock_; }
+
+    private:
+        std::unique_lock<std::mutex> lock_;
+    };
+
+    std::uint64_t now_ticks() const { return schema::read_ticks(calibration_.source).value; }
+
+    // the drain thread (passes.cpp)
+    void run();
+    Nanoseconds pass(const Watch::Events& events);
+    void find(std::uint64_t now);
+    double drain(std::uint64_t now);
+    void bury(std::uint64_t now);
+    void bury_one(TrackedProcess& process, std::uint64_t now);
+    Nanoseconds interval(double fullest);
+
+    // captures (engine_impl.cpp), under the lock
+    Result<void> order(const CaptureRequest& request, bool from_start);
+    PrepareReport attach_report() const;
+    bool all_attached() const;
+    void wait_until_node(std::unique_lock<std::mutex>& lock, Nanoseconds node_ns);
+    void wait_for(std::unique_lock<std::mutex>& lock, Nanoseconds most,
+                  const std::function<bool()>& done);
+    CaptureReport finish_capture();
+    void collect_halves();
+
+    const EngineOptions options_;
+    const Calibration calibration_;
+    const double record_cost_ns_;
+
+    mutable std::mutex mutex_;
+    mutable std::condition_variable passed_;  ///< a pass is done, or a caller has had its turn
+    mutable std::atomic<int> callers_{0};
+    ProcessTable table_;
+    std::unique_ptr<Capture> capture_;
+    std::optional<CaptureReport> last_;
+    std::vector<Half> halves_;
+    std::unique_ptr<DrainBuffers> buffers_ = std::make_unique<DrainBuffers>();
+    bool quit_ = false;
+
+    // the drain thread's own pace
+    std::uint64_t last_find_ = 0;
+    std::uint64_t last_bury_ = 0;
+    std::uint64_t last_flush_ = 0;
+    std::int64_t interval_ns_ = 0;
+    std::thread thread_;
+};
+
+}  // namespace ringside::agent

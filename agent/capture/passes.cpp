@@ -1,0 +1,126 @@
+// The drain thread: what it does on each pass, and how long it waits for the next.
+#include <algorithm>
+
+#include "agent/capture/engine_impl.hpp"
+
+namespace ringside::agent {
+namespace {
+
+constexpr std::int64_t kMillisecond = schema::kNsPerMillisecond;
+// While a capture is on: as seldom as the lanes' fill allows, for each wake-up costs the job a slice of a core.
+constexpr std::int64_t kShortest_ns = 1 * kMillisecond;
+constexpr std::int64_t kLongest_ns = 8 * kMillisecond;
+constexpr double kNearlyEmpty = 1.0 / 16;
+constexpr double kFilling = 1.0 / 4;
+// While none is: ends and new files wake us; these are for what no event tells (other pid namespaces, lost inotify events).
+constexpr std::int64_t kIdle_ns = 250 * kMillisecond;
+constexpr std::int64_t kMaking_ns = 5 * kMillisecond;
+constexpr std::int64_t kBury_ns = 20 * kMillisecond;
+constexpr std::int64_t kFind_ns = 1000 * kMillisecond;
+constexpr std::int64_t kFlush_ns = 200 * kMillisecond;
+constexpr std::size_t kFlushBytes = 256 << 10;
+
+}  // namespace
+
+void EngineImpl::run() {
+    Watch::Events events;
+    for (;;) {
+        Nanoseconds timeout{0};
+        {
+            std::unique_lock lock(mutex_);
+            passed_.wait(lock, [this] { return callers_.load(std::memory_order_relaxed) == 0; });
+            if (quit_) return;
+            timeout = pass(events);
+            passed_.notify_all();
+        }
+        events = table_.watch().wait(timeout);
+    }
+}
+
+Nanoseconds EngineImpl::pass(const Watch::Events& events) {
+    const std::uint64_t now = now_ticks();
+    const auto since = [&](std::uint64_t then) {
+        return calibration_.node_ns({now}).value - calibration_.node_ns({then}).value;
+    };
+    const bool making = table_.directory().making();
+    if (events.directory || making || since(last_find_) >= kFind_ns) find(now);
+    const double fullest = drain(now);
+    const std::int64_t bury_ns = capture_ ? kBury_ns : kIdle_ns;
+    if (events.ended || since(last_bury_) >= bury_ns) bury(now);
+    if (capture_ && since(last_flush_) >= kFlush_ns) {
+        capture_->flush(table_.all(), *buffers_, now, false);
+        table_.publish_budget();
+        last_flush_ = now;
+    }
+    return interval(fullest);
+}
+
+/// New segments come into the running capture at once.
+void EngineImpl::find(std::uint64_t now) {
+    last_find_ = now;
+    for (TrackedProcess* process : table_.discover()) {
+        // Found dead: what it left is for a capture from the start, if one comes.
+        if (const auto ending = process->life->check(process->facts.state, false)) {
+            process->left_behind = process->drainer.has_unread();
+        }
+        if (capture_) capture_->include(*process);
+    }
+}
+
+double EngineImpl::drain(std::uint64_t now) {
+    double fullest = 0;
+    std::size_t pending = 0;
+    for (const auto& process : table_.all()) {
+        if (!process->segment || (process->left_behind && !process->in_capture)) continue;
+        const bool in = capture_ && process->in_capture;
+        const TickRange range = in ? capture_->range() : TickRange{};
+        const auto taken = process->drainer.drain(*buffers_, range, now, in);
+        fullest = std::max(fullest, taken.fullest);
+        if (!in) continue;
+        if (capture_->phase() == Capture::Phase::kAttaching) process->refresh();
+        if (process->alive()) capture_->follow_attach(*process, now);
+        pending += process->drainer.pending_bytes();
+        if (pending >= kFlushBytes) {
+            capture_->flush(table_.all(), *buffers_, now, false);
+            pending = 0;
+            last_flush_ = now;
+        }
+    }
+    return fullest;
+}
+
+void EngineImpl::bury(std::uint64_t now) {
+    last_bury_ = now;
+    for (TrackedProcess* process : table_.find_ended(now)) bury_one(*process, now);
+}
+
+void EngineImpl::bury_one(TrackedProcess& process, std::uint64_t now) {
+    const bool in = capture_ && process.in_capture;
+    if (process.left_behind && !in) return;
+    const TickRange range = in ? capture_->range() : TickRange{};
+    if (in) capture_->follow_attach(process, now);
+    process.drainer.drain_all(*buffers_, range, now, in);
+    // Into the file before the segment goes: from here on it is the only copy.
+    if (in) capture_->flush(table_.all(), *buffers_, now, false);
+    table_.remove(process);
+    if (!capture_) table_.forget_removed();
+}
+
+Nanoseconds EngineImpl::interval(double fullest) {
+    if (!capture_) {
+        if (table_.directory().making()) return {kMaking_ns};
+        const bool followed = std::any_of(table_.all().begin(), table_.all().end(),
+                                          [](const auto& process) { return process->alive(); });
+        return {followed ? kIdle_ns : kFind_ns};
+    }
+    if (fullest >= kFilling) {
+        interval_ns_ = 0;
+    } else if (fullest > kNearlyEmpty || capture_->phase() != Capture::Phase::kRunning) {
+        interval_ns_ = kShortest_ns;
+    } else {
+        interval_ns_ = std::clamp(interval_ns_ * 2, kShortest_ns, kLongest_ns);
+    }
+    return {interval_ns_};
+}
+
+}  // namespace ringside::agent

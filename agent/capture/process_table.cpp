@@ -1,0 +1,92 @@
+#include "agent/capture/process_table.hpp"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+
+namespace ringside::agent {
+namespace {
+
+/// 1/8 of the file system, never beyond half of what is free on it (the job needs it too).
+std::uint64_t default_node_budget(const std::string& path) {
+    struct statvfs system {};
+    if (::statvfs(path.c_str(), &system) != 0) return schema::kSegmentBytes;
+    const std::uint64_t eighth = system.f_blocks * system.f_frsize / 8;
+    const std::uint64_t half_of_free = system.f_bavail * system.f_frsize / 2;
+    return std::min(eighth, half_of_free);
+}
+
+}  // namespace
+
+ProcessTable::ProcessTable(JobDirectory directory, Watch watch, std::uint64_t node_budget_bytes,
+                           std::uint32_t first_lane_kib)
+    : directory_(std::move(directory)), watch_(std::move(watch)) {
+    budget_.first_lane_kib = first_lane_kib;
+    budget_.node_bytes =
+        node_budget_bytes != 0 ? node_budget_bytes : default_node_budget(directory_.path());
+    budget_.process_bytes = std::min(budget_.node_bytes, schema::kSegmentBytes);
+    publish_budget();
+}
+
+void ProcessTable::publish_budget() {
+    std::uint64_t used = 0;
+    for (const auto& process : processes_) {
+        if (process->segment) used += process->facts.lane_bytes_used;
+    }
+    budget_.node_left_bytes = budget_.node_bytes > used ? budget_.node_bytes - used : 0;
+    directory_.control().set_budget(budget_);
+}
+
+std::vector<TrackedProcess*> ProcessTable::discover() {
+    std::set<schema::SegmentId> known;
+    for (const auto& process : processes_) {
+        if (process->segment) known.insert(process->id);
+    }
+    std::vector<TrackedProcess*> found;
+    for (auto& segment : directory_.scan(known)) {
+        auto process = std::make_unique<TrackedProcess>(std::move(segment));
+        watch_.add(process->life->watch_descriptor());
+        found.push_back(process.get());
+        processes_.push_back(std::move(process));
+    }
+    return found;
+}
+
+bool ProcessTable::has_successor(const schema::SegmentId& id) const {
+    return std::any_of(processes_.begin(), processes_.end(), [&](const auto& other) {
+        return other->segment && other->id.pid_namespace == id.pid_namespace &&
+               other->id.pid == id.pid && other->id.start_ticks > id.start_ticks;
+    });
+}
+
+std::vector<TrackedProcess*> ProcessTable::find_ended(std::uint64_t now_ticks) {
+    std::vector<TrackedProcess*> ended;
+    for (const auto& process : processes_) {
+        if (!process->alive()) continue;
+        if (const auto pulse = process->segment->pulse()) process->facts.state = pulse->state;
+        auto ending = process->life->check(process->facts.state, has_successor(process->id));
+        if (!ending) continue;
+        // Its last words may have come after our last look: its levels, its worker, its state.
+        process->refresh();
+        if (!ending->known && process->facts.state == schema::SegmentState::kClosing)
+            ending->fate = Fate::kExited;
+        process->ending = std::move(ending);
+        process->end_ticks = now_ticks;
+        watch_.remove(process->life->watch_descriptor());
+        ended.push_back(process.get());
+    }
+    return ended;
+}
+
+void ProcessTable::remove(TrackedProcess& process) {
+    directory_.remove(*process.segment);
+    process.drainer.release_segment();
+    process.life.reset();
+    process.segment.reset();
+}
+
+void ProcessTable::forget_removed() {
+    std::erase_if(processes_, [](const auto& process) { return process->segment == nullptr; });
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,46 @@
+// All processes of the job directory: found, followed to their end, removed. The drain thread's own; the engine's lock guards it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "agent/attach/job_directory.hpp"
+#include "agent/attach/watch.hpp"
+#include "agent/capture/tracked_process.hpp"
+
+namespace ringside::agent {
+
+class ProcessTable {
+public:
+    ProcessTable(JobDirectory directory, Watch watch, std::uint64_t node_budget_bytes,
+                 std::uint32_t first_lane_kib);
+
+    /// Looks for segments that came since the last time.
+    /// @return those found
+    std::vector<TrackedProcess*> discover();
+    /// Looks for processes that ended since the last time.
+    /// @param now_ticks  their end, as the agent saw it
+    std::vector<TrackedProcess*> find_ended(std::uint64_t now_ticks);
+    /// Unlinks and unmaps a dead, drained process's segment.
+    void remove(TrackedProcess& process);
+    /// Forgets the dead ones: no report will speak of them any more.
+    void forget_removed();
+    /// Tells the shims how much memory is left.
+    void publish_budget();
+
+    std::vector<std::unique_ptr<TrackedProcess>>& all() { return processes_; }
+    const std::vector<std::unique_ptr<TrackedProcess>>& all() const { return processes_; }
+    JobDirectory& directory() { return directory_; }
+    const JobDirectory& directory() const { return directory_; }
+    Watch& watch() { return watch_; }
+
+private:
+    bool has_successor(const schema::SegmentId& id) const;
+
+    JobDirectory directory_;
+    Watch watch_;
+    ControlBudget budget_;
+    std::vector<std::unique_ptr<TrackedProcess>> processes_;
+};
+
+}  // namespace ringside::agent

@@ -1,0 +1,39 @@
+// One process as the engine follows it: its segment while it is mapped, its drainer, its part of the running capture.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "agent/attach/mapped_segment.hpp"
+#include "agent/attach/process_life.hpp"
+#include "agent/drain/process_drainer.hpp"
+
+namespace ringside::agent {
+
+struct TrackedProcess {
+    explicit TrackedProcess(std::unique_ptr<MappedSegment> mapped);
+
+    bool alive() const { return segment != nullptr && !ending; }
+    /// Whether some source found its framework in the process: it will attach when a capture asks.
+    bool has_framework() const { return !facts.sources.empty(); }
+    /// Reads the header anew.
+    void refresh();
+
+    schema::SegmentId id;
+    std::unique_ptr<MappedSegment> segment;  ///< null once it is drained and removed
+    std::unique_ptr<ProcessLife> life;
+    ProcessDrainer drainer;
+    SegmentFacts facts;
+    std::optional<Ending> ending;
+    std::uint64_t end_ticks = 0;  ///< when the agent saw it
+    bool left_behind = false;     ///< dead when found, with records that no agent took
+
+    // In the running, else in the last capture.
+    bool in_capture = false;
+    std::uint32_t index = 0;
+    bool attached = false;
+    std::int64_t start_delay_ns = -1;
+    std::optional<ProcessFacts> told;  ///< as the dump's last Process chunk says
+};
+
+}  // namespace ringside::agent

@@ -1,0 +1,107 @@
+#include "agent/capture/verdict.hpp"
+
+#include <algorithm>
+
+namespace ringside::agent {
+namespace {
+
+constexpr std::uint32_t kNoIndex = 0xffffffffu;
+constexpr const char* kNoFramework = "no framework loaded";
+
+/// Why nothing was recorded in a process that a capture asked.
+std::string silence(const TrackedProcess& process) {
+    if (!process.has_framework()) return kNoFramework;
+    for (const SourceFacts& source : process.facts.sources) {
+        if (source.level == schema::SourceLevel::kNotInstrumented && !source.reason.empty())
+            return source.reason;
+    }
+    return "its shim did not attach in time";
+}
+
+void judge_ended(const TrackedProcess& process, ProcessReport& report) {
+    report.reason = process.ending->reason;
+    switch (process.ending->fate) {
+        case Fate::kReplaced:
+            report.verdict = report.events != 0 ? Verdict::kExited : Verdict::kNothingRecorded;
+            report.reason = report.events != 0 ? "replaced by exec" : kNoFramework;
+            return;
+        case Fate::kExited:
+            report.verdict = Verdict::kExited;
+            return;
+        default:
+            // _exit() says no more than kill -9 does. Where the kernel does not tell them apart either, a process in which there was
+            // nothing to record is not called killed.
+            if (!process.ending->known && report.events == 0 && !process.has_framework()) {
+                report.verdict = Verdict::kNothingRecorded;
+                report.reason = kNoFramework;
+                return;
+            }
+            report.verdict = Verdict::kKilled;
+            if (report.reason.empty()) report.reason = "it ended without a word";
+    }
+}
+
+void judge(const TrackedProcess& process, bool capturing, ProcessReport& report) {
+    if (process.ending) return judge_ended(process, report);
+    if (report.events != 0 || process.attached || (!capturing && process.has_framework())) {
+        report.verdict = Verdict::kCaptured;
+        return;
+    }
+    report.verdict = Verdict::kNothingRecorded;
+    report.reason = silence(process);
+}
+
+std::vector<std::string> worker_names(const TrackedProcess& process) {
+    std::vector<std::string> workers;
+    const auto add = [&](const std::string& name) {
+        if (!name.empty() && std::find(workers.begin(), workers.end(), name) == workers.end())
+            workers.push_back(name);
+    };
+    schema::NameId last;
+    for (const RawHalf& half : process.drainer.halves().halves()) {
+        if (half.self != last) add(process.drainer.names().text(half.self));
+        last = half.self;
+    }
+    add(process.drainer.names().text(process.facts.worker_name));
+    return workers;
+}
+
+}  // namespace
+
+ProcessReport report_process(const TrackedProcess& process, bool capturing) {
+    const SegmentFacts& facts = process.facts;
+    ProcessReport report;
+    report.index = process.index;
+    report.segment = process.id;
+    report.pid = static_cast<int>(process.id.pid);
+    report.parent_pid = facts.parent_pid;
+    report.rank = facts.rank;
+    report.executable = facts.executable;
+    report.command_line = facts.command_line;
+    report.worker_name = process.drainer.names().text(facts.worker_name);
+    report.worker_id = facts.worker_id;
+    report.workers = worker_names(process);
+    for (const SourceFacts& source : facts.sources)
+        report.sources.push_back({source.id, source.level, source.reason});
+    report.lanes = facts.lanes_in_use;
+    report.events = process.drainer.kept();
+    report.lost = process.drainer.lost();
+    report.attached = process.attached;
+    report.fate = process.ending ? process.ending->fate : Fate::kRunning;
+    report.end_ticks = process.end_ticks;
+    report.start_delay_ns = process.start_delay_ns;
+    judge(process, capturing, report);
+    return report;
+}
+
+ProcessReport report_refused(const schema::SegmentId& id, const std::string& cause) {
+    ProcessReport report;
+    report.index = kNoIndex;
+    report.segment = id;
+    report.pid = static_cast<int>(id.pid);
+    report.verdict = Verdict::kRefused;
+    report.reason = cause;
+    return report;
+}
+
+}  // namespace ringside::agent

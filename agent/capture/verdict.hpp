@@ -1,0 +1,14 @@
+// What became of each process, in words.
+#pragma once
+
+#include "agent/capture/tracked_process.hpp"
+
+namespace ringside::agent {
+
+/// The report of one process, its verdict included.
+/// @param capturing  a capture has been on: who did not attach is told so
+ProcessReport report_process(const TrackedProcess& process, bool capturing);
+/// The report of a segment that could not be read. Its index is none of the dump's.
+ProcessReport report_refused(const schema::SegmentId& id, const std::string& cause);
+
+}  // namespace ringside::agent

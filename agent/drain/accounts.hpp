@@ -1,0 +1,39 @@
+// What a lane wrote and what became of it, and the instant a capture keeps: shared words of the drain side.
+#pragma once
+
+#include <cstdint>
+
+#include "schema/ids.hpp"
+
+namespace ringside::agent {
+
+/// Which records a capture keeps, by their begin: start <= begin <= stop.
+struct TickRange {
+    std::uint64_t start = ~0ull;  ///< ~0 until the instant is agreed: everything is outside
+    std::uint64_t stop = ~0ull;
+    bool contains(std::uint64_t begin) const {
+        return start <= stop && begin - start <= stop - start;
+    }
+};
+
+/// One thread's turn on a lane, in one capture. written = kept + outside + lost, by construction: each delivered record is put into
+/// exactly one of kept and outside, kept ones move to lost where the sink refuses them, and what was never delivered is lost.
+struct LaneAccount {
+    schema::LaneId lane;
+    std::int32_t tid = 0;
+    std::uint64_t kept = 0;
+    std::uint64_t outside = 0;
+    std::uint64_t lost = 0;
+    std::uint64_t first_lost_ticks = 0;
+    std::uint64_t last_lost_ticks = 0;
+
+    std::uint64_t written() const { return kept + outside + lost; }
+    void lose(std::uint64_t records, std::uint64_t first, std::uint64_t last) {
+        if (records == 0) return;
+        if (lost == 0 || first < first_lost_ticks) first_lost_ticks = first;
+        if (last > last_lost_ticks) last_lost_ticks = last;
+        lost += records;
+    }
+};
+
+}  // namespace ringside::agent

@@ -1,0 +1,271 @@
+#include "agent/drain/lane_drainer.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ringside::agent {
+namespace {
+
+using schema::RecordHeader;
+using schema::RecordKind;
+
+constexpr std::uint32_t kWords = schema::kCellWords;
+
+}  // namespace
+
+LaneDrainer::LaneDrainer(std::uint32_t index, const LaneView& lane, bool fresh,
+                         MappedSegment& segment)
+    : index_(index), lane_(lane) {
+    std::uint64_t committed = 0;
+    segment.access([&] {
+        reader_ = schema::RingReader(lane_.header, lane_.cells, lane_.capacity_cells);
+        committed = lane_.header->committed.load(std::memory_order_relaxed);
+    });
+    const auto counters = segment.lane_counters(lane_);
+    if (!counters) return;
+    generation_ = schema::lane_generation(counters->state);
+    dropped_ = fresh ? 0 : counters->dropped;
+    const bool drained = reader_.tail() == committed;
+    records_known_ = fresh || reader_.tail() == 0 || drained;
+    records_base_ = reader_.tail() == 0 ? 0 : counters->records;
+    // With records between the tail and now, the context at the tail is no longer known.
+    if (reader_.tail() != 0) context_.state = schema::ContextState::kUnknown;
+    if (drained) context_ = segment.lane_context(lane_).value_or(context_);
+}
+
+bool LaneDrainer::has_unread(MappedSegment& segment) const {
+    bool unread = false;
+    segment.access([&] { unread = reader_.poll().count != 0; });
+    return unread && !quarantined_;
+}
+
+bool LaneDrainer::fetch(DrainScope& scope, Fetched& fetched) {
+    DrainBuffers& buffers = scope.buffers;
+    return scope.segment.access([&] {
+        // SYNC(lane): a thread that released its lane wrote all of its records before; pairs with the shim's release.
+        fetched.state = lane_.header->state.load(std::memory_order_acquire);
+        // SYNC(drop): pairs with the release in BasicRingWriter::drop.
+        fetched.dropped = lane_.header->dropped.load(std::memory_order_acquire);
+        fetched.span = reader_.poll();
+        if (fetched.span.corrupt) return;
+        fetched.copied = std::min(fetched.span.count, DrainBuffers::kBatchCells);
+        std::memcpy(static_cast<void*>(buffers.cells), fetched.span.cells,
+                    std::size_t{fetched.copied} * schema::kCellBytes);
+    });
+}
+
+std::uint32_t LaneDrainer::drain(DrainScope& scope) {
+    std::uint32_t taken = 0;
+    // One ring's worth: a producer that writes as fast as we read must not keep us from the other lanes.
+    while (!quarantined_ && taken < lane_.capacity_cells) {
+        Fetched fetched;
+        if (!fetch(scope, fetched) || fetched.span.corrupt) {
+            quarantine(scope);
+            break;
+        }
+        if (const auto now = schema::lane_generation(fetched.state); now != generation_) {
+            seal(scope, false);
+            generation_ = now;
+            account_ = kNoAccount;
+        }
+        if (fetched.dropped != dropped_) note_drops(scope, fetched.dropped);
+        if (fetched.copied == 0) {
+            if (schema::lane_state(fetched.state) == schema::LaneState::kReleased)
+                finish_generation(scope, fetched.state);
+            break;
+        }
+        const std::uint32_t count =
+            take(scope, fetched.copied, fetched.copied < fetched.span.count);
+        if (!scope.segment.access([&] { reader_.release(count); })) quarantine(scope);
+        taken += count;
+    }
+    last_pass_ticks_ = scope.now_ticks;
+    return taken;
+}
+
+LaneDrainer::Shape LaneDrainer::next_unit(const std::uint64_t* words, std::uint32_t count,
+                                          Unit& unit) {
+    unit.first = unit.record = words;
+    unit.header = RecordHeader::unpack(words[0]);
+    unit.cells = unit.header.cells;
+    if (unit.cells == 0) return Shape::kCorrupt;
+    if (unit.cells > count) return Shape::kCutByBatch;
+    if (unit.header.kind == RecordKind::kPad) return Shape::kGap;
+    if (unit.cells > schema::kMaxRecordCells) return Shape::kCorrupt;
+    if (unit.header.kind != RecordKind::kNameInline) [[likely]]
+        return Shape::kRecord;
+    if (unit.cells == count) return Shape::kCutByBatch;
+    unit.record = words + unit.cells * kWords;
+    unit.header = RecordHeader::unpack(unit.record[0]);
+    const bool named = unit.header.kind != RecordKind::kPad &&
+                       unit.header.kind != RecordKind::kNameInline && unit.header.cells != 0 &&
+                       unit.header.cells <= schema::kMaxRecordCells;
+    if (!named) return Shape::kCorrupt;
+    unit.cells += unit.header.cells;
+    return unit.cells > count ? Shape::kCutByBatch : Shape::kRecord;
+}
+
+std::uint32_t LaneDrainer::take(DrainScope& scope, std::uint32_t count, bool more) {
+    const auto* words = reinterpret_cast<const std::uint64_t*>(scope.buffers.cells);
+    const std::uint64_t position = reader_.tail();
+    std::uint8_t* out = scope.buffers.encoded;
+    std::uint32_t at = 0;
+    std::uint64_t outside = 0, damaged = 0;
+    while (at < count) {
+        Unit unit;
+        const Shape shape = next_unit(words + std::size_t{at} * kWords, count - at, unit);
+        if (shape == Shape::kCutByBatch && more && at != 0) break;
+        if (shape == Shape::kCorrupt || shape == Shape::kCutByBatch) [[unlikely]] {
+            quarantine(scope);
+            break;
+        }
+        if (shape == Shape::kRecord) {
+            ++delivered_;
+            if (unit.header.cells < schema::record_cells(unit.header.kind)) [[unlikely]] {
+                ++damaged;
+            } else if (scope.keeping && scope.range.contains(unit.record[1])) [[likely]] {
+                keep(scope, unit, position + at, out);
+            } else {
+                ++outside;
+            }
+            if (unit.header.kind == RecordKind::kContext && unit.header.cells >= 2)
+                follow_context(unit.record);
+        }
+        at += unit.cells;
+    }
+    if (out != scope.buffers.encoded) data_.insert(data_.end(), scope.buffers.encoded, out);
+    for (std::uint64_t i = 0; i < damaged; ++i) scope.segment.count_violation();
+    if (scope.keeping && outside + damaged != 0) {
+        account(scope).outside += outside;
+        account(scope).lose(damaged, last_pass_ticks_, scope.now_ticks);
+    }
+    return at;
+}
+
+void LaneDrainer::keep(DrainScope& scope, const Unit& unit, std::uint64_t position,
+                       std::uint8_t*& out) {
+    if (!block_open_) [[unlikely]] {
+        static_cast<void>(account(scope));
+        block_open_ = true;
+        block_context_ = context_;
+        base_ticks_ = unit.record[1];
+        encoder_ = schema::BlockEncoder(base_ticks_);
+        first_ = last_ = position;
+    }
+    if (position != last_) out = schema::BlockEncoder::pad(position - last_, out);
+    if (unit.record != unit.first) [[unlikely]]
+        out = encoder_.record(unit.first, out);
+    out = encoder_.record(unit.record, out);
+    last_ = position + unit.cells;
+    ++records_;
+    scope.names.use(scope.segment, unit.header.name.value);
+    if (static_cast<std::uint16_t>(unit.header.kind) >
+        static_cast<std::uint16_t>(RecordKind::kOperator)) [[unlikely]]
+        note(scope, unit, position + (unit.cells - unit.header.cells));
+}
+
+void LaneDrainer::note(DrainScope& scope, const Unit& unit, std::uint64_t position) {
+    if (unit.header.kind == RecordKind::kRpcBegin) {
+        const RawHalf half = parse_rpc_begin(unit.record, {index_, generation_}, position);
+        schema::RpcBeginRecord record;
+        std::memcpy(&record, unit.record, sizeof record);
+        scope.names.use(scope.segment, record.peer);
+        scope.names.use(scope.segment, record.self);
+        scope.names.use(scope.segment, record.module);
+        scope.halves.note_begin(half);
+    } else if (unit.header.kind == RecordKind::kRpcEnd) {
+        scope.halves.note_end(unit.record);
+    } else if (schema::record_cells(unit.header.kind) == 0) {
+        ++scope.unknown_records;
+    }
+}
+
+void LaneDrainer::follow_context(const std::uint64_t* words) {
+    schema::ContextRecord record;
+    std::memcpy(&record, words, sizeof record);
+    const auto detail = schema::record_detail(RecordHeader::unpack(record.header).flags);
+    context_ = {};
+    if ((detail & schema::kContextOn) == 0) return;
+    context_ = {schema::ContextState::kServing, record.key, record.trace_hi, record.trace_lo,
+                record.span};
+}
+
+LaneAccount& LaneDrainer::account(DrainScope& scope) {
+    if (account_ == kNoAccount) {
+        thread_ = scope.segment.lane_facts(lane_).value_or(thread_);
+        LaneAccount fresh;
+        fresh.lane = {index_, generation_};
+        fresh.tid = thread_.tid;
+        account_ = scope.accounts.size();
+        scope.accounts.push_back(fresh);
+    }
+    return scope.accounts[account_];
+}
+
+void LaneDrainer::note_drops(DrainScope& scope, std::uint64_t dropped) {
+    const auto counters = scope.segment.lane_counters(lane_);
+    if (dropped < dropped_) {
+        scope.segment.count_violation();
+    } else if (scope.keeping && counters) {
+        // The lane keeps the ticks of its first drop ever; of a later one we know that it came after the pass before.
+        const std::uint64_t first = dropped_ == 0 ? counters->first_drop_ticks : last_pass_ticks_;
+        account(scope).lose(dropped - dropped_, first, counters->last_drop_ticks);
+    }
+    dropped_ = dropped;
+}
+
+void LaneDrainer::quarantine(DrainScope& scope) {
+    quarantined_ = true;
+    scope.segment.count_violation();
+    const auto counters = scope.segment.lane_counters(lane_);
+    if (!scope.keeping || !counters || !records_known_) return;
+    // What it says it wrote and we have not seen: no more than the ring holds, whatever the word says.
+    const std::uint64_t said = counters->records - records_base_;
+    const std::uint64_t missing = said > delivered_ ? said - delivered_ : 0;
+    account(scope).lose(std::min<std::uint64_t>(missing, lane_.capacity_cells), last_pass_ticks_,
+                        scope.now_ticks);
+}
+
+void LaneDrainer::finish_generation(DrainScope& scope, std::uint32_t state) {
+    const auto counters = scope.segment.lane_counters(lane_);
+    if (counters && records_known_ && counters->records - records_base_ != delivered_) {
+        scope.segment.count_violation();
+        records_known_ = false;
+    }
+    seal(scope, true);
+    account_ = kNoAccount;
+    scope.segment.recycle(lane_, state);
+}
+
+void LaneDrainer::seal(DrainScope& scope, bool last) {
+    if (!scope.keeping || (!block_open_ && !last)) return;
+    Block block;
+    static_cast<void>(scope.segment.open_stack(lane_, block.open));
+    std::erase_if(block.open,
+                  [&](const OpenRange& open) { return !scope.range.contains(open.begin); });
+    if (!block_open_ && block.open.empty()) return;
+    for (const OpenRange& open : block.open)
+        scope.names.use(scope.segment, RecordHeader::unpack(open.what).name.value);
+    static_cast<void>(account(scope));
+    block.account = account_;
+    thread_ = scope.segment.lane_facts(lane_).value_or(thread_);
+    block.process = scope.process;
+    block.lane = {index_, generation_};
+    block.thread = thread_;
+    block.first = block_open_ ? first_ : reader_.tail();
+    block.last = block_open_ ? last_ : reader_.tail();
+    block.base_ticks = block_open_ ? base_ticks_ : scope.now_ticks;
+    block.records = records_;
+    block.context = block_open_ ? block_context_ : context_;
+    block.data = std::move(data_);
+    data_.clear();
+    if (!scope.spares.empty()) {
+        data_ = std::move(scope.spares.back());
+        scope.spares.pop_back();
+    }
+    scope.sealed.push_back(std::move(block));
+    block_open_ = false;
+    records_ = 0;
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,119 @@
+// Drains one lane: copies committed cells out of the ring in batches, checks them, keeps those of the capture as an encoded block.
+// A lane whose words can't be right is quarantined: nothing more is read from it, and what it says it wrote counts as lost.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "agent/attach/mapped_segment.hpp"
+#include "agent/drain/accounts.hpp"
+#include "agent/drain/half_book.hpp"
+#include "agent/drain/name_book.hpp"
+#include "agent/drain/sink.hpp"
+#include "schema/block_codec.hpp"
+#include "schema/ring_reader.hpp"
+
+namespace ringside::agent {
+
+/// Copies of a batch of cells, and its encoding: one for all lanes, reused.
+struct DrainBuffers {
+    static constexpr std::uint32_t kBatchCells = 2048;
+    /// A cell never takes more than a one-cell record and the pad before it (block_codec.hpp).
+    static constexpr std::size_t kMostBytesPerCell = 1 + 3 + 2 + 5 + 3 * 10 + 11;
+    schema::Cell cells[kBatchCells];
+    std::uint8_t encoded[kBatchCells * kMostBytesPerCell];
+};
+
+/// What the lanes of one process share.
+struct DrainScope {
+    MappedSegment& segment;
+    DrainBuffers& buffers;
+    NameBook& names;
+    HalfBook& halves;
+    std::vector<LaneAccount>& accounts;
+    std::vector<Block>& sealed;
+    std::vector<std::vector<std::uint8_t>>& spares;  ///< emptied block buffers
+    std::uint64_t& unknown_records;
+    std::uint32_t process = 0;
+    bool keeping = false;  ///< a capture has this process; else records are thrown away
+    TickRange range;
+    std::uint64_t now_ticks = 0;
+};
+
+class LaneDrainer {
+public:
+    /// Goes on where the lane's last consumer stopped.
+    /// @param lane   checked by MappedSegment::lane
+    /// @param fresh  made while this agent watched: what it dropped so far counts
+    LaneDrainer(std::uint32_t index, const LaneView& lane, bool fresh, MappedSegment& segment);
+
+    /// Takes what is committed, one ring's worth at most, and gives a released lane back once it is empty.
+    /// @return cells taken; 0: there was nothing
+    std::uint32_t drain(DrainScope& scope);
+    /// Closes the block under construction and hands it to scope.sealed.
+    /// @param last  the capture's last one: made without records too where ranges are open
+    void seal(DrainScope& scope, bool last);
+    /// A capture begins: accounts anew.
+    void start() { account_ = kNoAccount; }
+
+    std::size_t pending_bytes() const { return data_.size(); }
+    std::uint32_t capacity_cells() const { return lane_.capacity_cells; }
+    bool quarantined() const { return quarantined_; }
+    /// Whether records lie in the lane that nobody has taken.
+    bool has_unread(MappedSegment& segment) const;
+
+private:
+    static constexpr std::size_t kNoAccount = ~std::size_t{0};
+    struct Fetched {
+        std::uint32_t state = 0;
+        std::uint64_t dropped = 0;
+        schema::CellSpan span;
+        std::uint32_t copied = 0;
+    };
+    /// A NameInline and the record that it names go as one.
+    struct Unit {
+        const std::uint64_t* first = nullptr;
+        const std::uint64_t* record = nullptr;
+        std::uint32_t cells = 0;  ///< of both
+        schema::RecordHeader header;
+    };
+    enum class Shape : std::uint8_t { kRecord, kGap, kCutByBatch, kCorrupt };
+
+    bool fetch(DrainScope& scope, Fetched& fetched);
+    std::uint32_t take(DrainScope& scope, std::uint32_t count, bool more);
+    static Shape next_unit(const std::uint64_t* words, std::uint32_t count, Unit& unit);
+    void keep(DrainScope& scope, const Unit& unit, std::uint64_t position, std::uint8_t*& out);
+    void note(DrainScope& scope, const Unit& unit, std::uint64_t position);
+    void follow_context(const std::uint64_t* words);
+    void note_drops(DrainScope& scope, std::uint64_t dropped);
+    void quarantine(DrainScope& scope);
+    void finish_generation(DrainScope& scope, std::uint32_t state);
+    LaneAccount& account(DrainScope& scope);
+
+    std::uint32_t index_;
+    LaneView lane_;
+    schema::RingReader reader_;
+    bool quarantined_ = false;
+    std::uint32_t generation_ = 0;
+    LaneFacts thread_;
+    LaneContext context_;
+    std::uint64_t dropped_ = 0;
+    std::uint64_t last_pass_ticks_ = 0;
+    std::uint64_t delivered_ = 0;     ///< records taken by this drainer
+    std::uint64_t records_base_ = 0;  ///< the lane's own count when that was 0
+    bool records_known_ = false;
+    std::size_t account_ = kNoAccount;
+
+    // the block under construction
+    bool block_open_ = false;
+    schema::BlockEncoder encoder_{0};
+    std::vector<std::uint8_t> data_;
+    LaneContext block_context_;
+    std::uint64_t base_ticks_ = 0;
+    std::uint64_t first_ = 0;
+    std::uint64_t last_ = 0;
+    std::uint32_t records_ = 0;
+};
+
+}  // namespace ringside::agent

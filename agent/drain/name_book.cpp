@@ -1,0 +1,47 @@
+#include "agent/drain/name_book.hpp"
+
+namespace ringside::agent {
+
+void NameBook::first_use(MappedSegment& segment, std::uint32_t id) {
+    if (id == schema::kNoName.value || id == schema::kInlineName.value) return;
+    if (id > schema::kNameEntries) return segment.count_violation();
+    used_[id - 1] = true;
+    auto name = segment.name_of({id});
+    if (!name) return;
+    texts_[id] = name->text;
+    const std::uint16_t attribute = name->attribute;
+    pending_.names.push_back(std::move(*name));
+    if (attribute == 0) return;
+    if (attribute > schema::kAttributeEntries) return segment.count_violation();
+    if (attributes_used_[attribute]) return;
+    attributes_used_[attribute] = true;
+    const auto extras = segment.attribute_of({attribute});
+    if (!extras) return;
+    pending_.attributes.push_back(*extras);
+    // Each step marks a name or an attribute that was not marked, so hostile cycles end.
+    use(segment, extras->domain);
+    use(segment, extras->category);
+}
+
+bool NameBook::take(NamesBatch& batch) {
+    batch.names.clear();
+    batch.attributes.clear();
+    std::swap(batch.names, pending_.names);
+    std::swap(batch.attributes, pending_.attributes);
+    return !batch.names.empty() || !batch.attributes.empty();
+}
+
+const std::string& NameBook::text(schema::NameId id) const {
+    static const std::string none;
+    const auto at = texts_.find(id.value);
+    return at == texts_.end() ? none : at->second;
+}
+
+void NameBook::clear() {
+    used_.reset();
+    attributes_used_.reset();
+    texts_.clear();
+    pending_ = {};
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,40 @@
+// Which names of a process a capture has used, in the order of their first use: they go into the dump before the block that uses them.
+// Names are fetched when a record mentions them, never by walking the table: a program with 8000 names that uses 10 costs 10.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "agent/attach/mapped_segment.hpp"
+#include "agent/drain/sink.hpp"
+
+namespace ringside::agent {
+
+class NameBook {
+public:
+    /// Marks a name as used. An id beyond the table counts as a violation.
+    void use(MappedSegment& segment, std::uint32_t id) {
+        if (id - 1 < schema::kNameEntries && used_[id - 1]) [[likely]]
+            return;
+        first_use(segment, id);
+    }
+    /// Names and attributes used since the last call.
+    /// @return false: none
+    bool take(NamesBatch& batch);
+    /// The text of a used name; empty: unknown.
+    const std::string& text(schema::NameId id) const;
+    void clear();
+
+private:
+    void first_use(MappedSegment& segment, std::uint32_t id);
+
+    std::bitset<schema::kNameEntries> used_;
+    std::bitset<schema::kAttributeEntries + 1> attributes_used_;
+    std::unordered_map<std::uint32_t, std::string> texts_;
+    NamesBatch pending_;
+};
+
+}  // namespace ringside::agent

@@ -1,0 +1,123 @@
+#include "agent/drain/process_drainer.hpp"
+
+#include <algorithm>
+
+namespace ringside::agent {
+
+DrainScope ProcessDrainer::scope(DrainBuffers& buffers, const TickRange& range,
+                                 std::uint64_t now_ticks) {
+    return DrainScope{*segment_, buffers,          names_, halves_,  accounts_, sealed_,
+                      spares_,   unknown_records_, index_, keeping_, range,     now_ticks};
+}
+
+void ProcessDrainer::start(std::uint32_t index) {
+    index_ = index;
+    keeping_ = true;
+    names_.clear();
+    halves_.clear();
+    accounts_.clear();
+    sealed_.clear();
+    unknown_records_ = 0;
+    for (const auto& lane : lanes_) {
+        if (lane) lane->start();
+    }
+}
+
+void ProcessDrainer::adopt_lanes(bool fresh) {
+    const auto pulse = segment_->pulse();
+    if (!pulse) return;
+    if (lanes_.size() < pulse->lanes_in_use) lanes_.resize(pulse->lanes_in_use);
+    if (lane_count_ == lanes_.size()) return;
+    for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
+        if (lanes_[i]) continue;
+        const auto view = segment_->lane(i);
+        if (!view) continue;
+        lanes_[i] = std::make_unique<LaneDrainer>(i, *view, fresh, *segment_);
+        ++lane_count_;
+    }
+}
+
+ProcessDrainer::Pass ProcessDrainer::drain(DrainBuffers& buffers, const TickRange& range,
+                                           std::uint64_t now_ticks, bool fresh_lanes) {
+    Pass pass;
+    if (segment_ == nullptr) return pass;
+    adopt_lanes(fresh_lanes);
+    DrainScope shared = scope(buffers, range, now_ticks);
+    for (const auto& lane : lanes_) {
+        if (!lane) continue;
+        const std::uint32_t cells = lane->drain(shared);
+        pass.cells += cells;
+        pass.fullest = std::max(pass.fullest, double(cells) / lane->capacity_cells());
+    }
+    return pass;
+}
+
+void ProcessDrainer::drain_all(DrainBuffers& buffers, const TickRange& range,
+                               std::uint64_t now_ticks, bool fresh_lanes) {
+    // A lane holds one ring's worth, which one pass takes; a second finds what a wrap or a late word left. A third would mean that
+    // somebody still writes, who is not there any more: hostile, and not waited for.
+    constexpr int kPasses = 3;
+    for (int i = 0; i < kPasses; ++i) {
+        if (drain(buffers, range, now_ticks, fresh_lanes).cells == 0) break;
+    }
+}
+
+void ProcessDrainer::seal(DrainBuffers& buffers, const TickRange& range, std::uint64_t now_ticks,
+                          bool last) {
+    if (segment_ == nullptr) return;
+    DrainScope shared = scope(buffers, range, now_ticks);
+    for (const auto& lane : lanes_) {
+        if (lane) lane->seal(shared, last);
+    }
+}
+
+std::size_t ProcessDrainer::pending_bytes() const {
+    std::size_t bytes = 0;
+    for (const Block& block : sealed_) bytes += block.data.size();
+    for (const auto& lane : lanes_) {
+        if (lane) bytes += lane->pending_bytes();
+    }
+    return bytes;
+}
+
+void ProcessDrainer::settle(bool kept, std::uint64_t now_ticks) {
+    constexpr std::size_t kSpares = 64;
+    for (Block& block : sealed_) {
+        LaneAccount& account = accounts_[block.account];
+        if (kept) {
+            account.kept += block.records;
+        } else {
+            account.lose(block.records, block.base_ticks, now_ticks);
+        }
+        block.data.clear();
+        if (spares_.size() < kSpares) spares_.push_back(std::move(block.data));
+    }
+    sealed_.clear();
+    halves_.settle(kept);
+}
+
+std::uint64_t ProcessDrainer::kept() const {
+    std::uint64_t kept = 0;
+    for (const LaneAccount& account : accounts_) kept += account.kept;
+    return kept;
+}
+
+std::uint64_t ProcessDrainer::lost() const {
+    std::uint64_t lost = 0;
+    for (const LaneAccount& account : accounts_) lost += account.lost;
+    return lost;
+}
+
+bool ProcessDrainer::has_unread() {
+    adopt_lanes(false);
+    return std::any_of(lanes_.begin(), lanes_.end(),
+                       [&](const auto& lane) { return lane && lane->has_unread(*segment_); });
+}
+
+void ProcessDrainer::release_segment() {
+    violations_ = segment_->violations();
+    segment_ = nullptr;
+    lanes_.clear();
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,76 @@
+// Drains all lanes of one process and keeps its part of a capture: accounts, names, RPC halves, sealed blocks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "agent/drain/lane_drainer.hpp"
+
+namespace ringside::agent {
+
+class ProcessDrainer {
+public:
+    /// @param segment  borrowed: may go before this; then release_segment() is called first
+    explicit ProcessDrainer(MappedSegment& segment) : segment_(&segment) {}
+
+    struct Pass {
+        std::uint64_t cells = 0;  ///< taken
+        double fullest = 0;       ///< how full the fullest lane was, 0 to 1
+    };
+
+    /// A capture takes this process in, as its `index`-th.
+    void start(std::uint32_t index);
+    /// The capture is over: what comes is thrown away. Accounts, names and halves stay for the report.
+    void stop() { keeping_ = false; }
+
+    /// Takes what all lanes have committed.
+    /// @param fresh_lanes  lanes seen for the first time were made while this agent watched
+    Pass drain(DrainBuffers& buffers, const TickRange& range, std::uint64_t now_ticks,
+               bool fresh_lanes);
+    /// Drains until nothing is left: for a process that writes no more.
+    void drain_all(DrainBuffers& buffers, const TickRange& range, std::uint64_t now_ticks,
+                   bool fresh_lanes);
+    /// Closes the blocks under construction. @param last  with the open ranges of lanes that have no new record, too
+    void seal(DrainBuffers& buffers, const TickRange& range, std::uint64_t now_ticks, bool last);
+
+    /// Encoded bytes that wait to be written.
+    std::size_t pending_bytes() const;
+    const std::vector<Block>& sealed() const { return sealed_; }
+    /// The sealed blocks have gone to the sink. @param kept  what it answered
+    void settle(bool kept, std::uint64_t now_ticks);
+
+    NameBook& names() { return names_; }
+    const NameBook& names() const { return names_; }
+    const HalfBook& halves() const { return halves_; }
+    const std::vector<LaneAccount>& accounts() const { return accounts_; }
+    std::uint64_t unknown_records() const { return unknown_records_; }
+    std::uint64_t violations() const { return segment_ ? segment_->violations() : violations_; }
+    std::uint32_t index() const { return index_; }
+    std::uint32_t lane_count() const { return lane_count_; }
+    std::uint64_t kept() const;
+    std::uint64_t lost() const;
+    bool has_unread();
+
+    /// The segment is about to be unmapped; nothing may be drained after.
+    void release_segment();
+
+private:
+    DrainScope scope(DrainBuffers& buffers, const TickRange& range, std::uint64_t now_ticks);
+    void adopt_lanes(bool fresh);
+
+    MappedSegment* segment_;
+    std::vector<std::unique_ptr<LaneDrainer>> lanes_;  ///< by index; null: not yet made, or refused
+    std::uint32_t lane_count_ = 0;
+    std::uint32_t index_ = 0;
+    bool keeping_ = false;
+    NameBook names_;
+    HalfBook halves_;
+    std::vector<LaneAccount> accounts_;
+    std::vector<Block> sealed_;
+    std::vector<std::vector<std::uint8_t>> spares_;
+    std::uint64_t unknown_records_ = 0;
+    std::uint64_t violations_ = 0;
+};
+
+}  // namespace ringside::agent

@@ -1,0 +1,52 @@
+// Where drained records go: the dump now, an armed window later. The drain side hands over finished pieces, in the order in which a
+// reader needs them: a process before its names, names before the blocks that use them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/attach/segment_facts.hpp"
+
+namespace ringside::agent {
+
+/// A piece of one lane, encoded (schema/README.md, "The block").
+struct Block {
+    std::uint32_t process = 0;
+    schema::LaneId lane;
+    LaneFacts thread;
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    std::uint64_t base_ticks = 0;
+    std::uint32_t records = 0;
+    LaneContext context;
+    std::vector<OpenRange> open;
+    std::vector<std::uint8_t> data;
+    std::size_t account = 0;  ///< whose records these are: an index into the drainer's accounts
+};
+
+/// A process as the dump tells of it.
+struct ProcessFacts {
+    std::uint32_t index = 0;
+    int host_pid = 0;
+    std::string worker_name;
+    SegmentFacts segment;
+};
+
+struct NamesBatch {
+    std::uint32_t process = 0;
+    std::vector<NameFacts> names;
+    std::vector<AttributeFacts> attributes;
+};
+
+class Sink {
+public:
+    virtual ~Sink() = default;
+    virtual void process(const ProcessFacts& facts) = 0;
+    virtual void names(const NamesBatch& batch) = 0;
+    /// @return false where the blocks were not kept (the bound is reached, a write failed): their records are lost
+    virtual bool blocks(std::span<const Block* const> blocks) = 0;
+};
+
+}  // namespace ringside::agent

@@ -1,0 +1,150 @@
+#include "agent/dump/dump_writer.hpp"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+
+#include "agent/dump/chunks.hpp"
+#include "schema/frame.hpp"
+
+namespace ringside::agent {
+namespace {
+
+using schema::Error;
+using schema::ErrorCode;
+
+std::string final_name(const std::string& node) {
+    return node + schema::kDumpExtension;
+}
+std::string partial_name(const std::string& node) {
+    return final_name(node) + ".partial";
+}
+
+}  // namespace
+
+DumpWriter::DumpWriter(OutputFolder folder, FrameFile file, DumpRequest request)
+    : folder_(std::move(folder)), file_(std::move(file)), request_(std::move(request)) {
+    reserve_footer(0, 0);
+}
+
+schema::Result<std::unique_ptr<DumpWriter>> DumpWriter::create(const DumpRequest& request) {
+    if (!is_path_component(request.node)) {
+        return Error{ErrorCode::kUsage, "write dump of node '" + request.node +
+                                            "': a node's name is one component of a path; give "
+                                            "another --node"};
+    }
+    auto folder = OutputFolder::open(request.output_root, request.name);
+    if (!folder) return folder.error();
+    const int directory = folder->directory.get();
+    const std::string path = folder->path + "/" + final_name(request.node);
+    if (::faccessat(directory, final_name(request.node).c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        return Error{ErrorCode::kRefused,
+                     "write dump " + path + ": it is there already; give another --name"};
+    }
+    constexpr mode_t kPrivate = 0600;
+    FileHandle file(::openat(directory, partial_name(request.node).c_str(),
+                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kPrivate));
+    if (!file) {
+        if (errno == EEXIST) {
+            return Error{ErrorCode::kRefused, "write dump " + path +
+                                                  ".partial: a capture that did not end left it; "
+                                                  "remove it or give another --name"};
+        }
+        return Error{ErrorCode::kUsage, "write dump " + path + ".partial: " + error_text(errno) +
+                                            "; give another --output"};
+    }
+    return std::unique_ptr<DumpWriter>(new DumpWriter(
+        std::move(*folder), FrameFile(std::move(file), schema::kDumpFrameMagic), request));
+}
+
+void DumpWriter::reserve_footer(std::size_t lanes, std::size_t processes) {
+    // Upper bounds of a LaneTotals and a ProcessEnd as FlatBuffers write them, and the rest of the chunk.
+    constexpr std::size_t kLane = 112, kProcess = 256, kRest = 512;
+    footer_reserve_ = kRest + lanes * kLane + processes * kProcess;
+}
+
+/// Builds a chunk with make(builder) and appends it.
+/// @param bounded  it counts against the bound: where it does not fit, the dump is full
+template <class Make>
+bool DumpWriter::append(Make&& make, bool bounded) {
+    if (bounded && closed()) return false;
+    builder_.Clear();
+    make(builder_);
+    const std::uint64_t size = FrameFile::frame_bytes(builder_.GetSize());
+    if (bounded && request_.max_bytes != 0 &&
+        file_.bytes() + size + footer_reserve_ > request_.max_bytes) {
+        full_ = true;
+        return false;
+    }
+    const int error = file_.append({builder_.GetBufferPointer(), builder_.GetSize()});
+    if (error != 0 && error_ == 0) error_ = error;
+    return error == 0;
+}
+
+void DumpWriter::header(const DumpHeader& header) {
+    append([&](auto& builder) { build_header(builder, header, request_.node); }, false);
+}
+
+void DumpWriter::process(const ProcessFacts& facts) {
+    // Not bounded: a footer that speaks of a process which no chunk names would be worth little.
+    if (error_ == 0) append([&](auto& builder) { build_process(builder, facts); }, false);
+}
+
+void DumpWriter::names(const NamesBatch& batch) {
+    append([&](auto& builder) { build_names(builder, batch); }, true);
+}
+
+bool DumpWriter::blocks(std::span<const Block* const> blocks) {
+    return append([&](auto& builder) { build_blocks(builder, blocks); }, true);
+}
+
+std::string DumpWriter::failure() const {
+    if (error_ != 0) {
+        return "write dump " + folder_.path + "/" + partial_name(request_.node) + ": " +
+               error_text(error_) +
+               "; what came before is in that file; free space and capture again";
+    }
+    if (full_) {
+        return "write dump " + folder_.path + "/" + final_name(request_.node) + ": the bound of " +
+               std::to_string(request_.max_bytes) +
+               " bytes is reached; what came later is counted as lost; give a greater --max-bytes";
+    }
+    return "";
+}
+
+void DumpWriter::take_final_name(DumpReceipt& receipt) {
+    const int directory = folder_.directory.get();
+    const std::string partial = partial_name(request_.node);
+    const std::string final = final_name(request_.node);
+    error_ = file_.sync();
+    if (error_ == 0 && ::syscall(SYS_renameat2, directory, partial.c_str(), directory,
+                                 final.c_str(), 1u /* RENAME_NOREPLACE */) != 0) {
+        // Some file systems don't know the flag; that nothing is there was checked when we began.
+        if (errno != EINVAL && errno != ENOSYS)
+            error_ = errno;
+        else if (::renameat(directory, partial.c_str(), directory, final.c_str()) != 0)
+            error_ = errno;
+    }
+    if (error_ != 0) return;
+    static_cast<void>(::fsync(directory));
+    receipt.path = folder_.path + "/" + final;
+}
+
+DumpReceipt DumpWriter::finish(const DumpFooter& footer) {
+    DumpReceipt receipt;
+    receipt.path = folder_.path + "/" + partial_name(request_.node);
+    const bool ended =
+        append([&](auto& builder) { build_footer(builder, footer, file_.bytes()); }, false);
+    receipt.bytes = file_.bytes();
+    // After a failed write the file keeps the name that says so, footer or not.
+    if (ended && error_ == 0) take_final_name(receipt);
+    receipt.complete = ended && !closed();
+    receipt.error = failure();
+    return receipt;
+}
+
+}  // namespace ringside::agent

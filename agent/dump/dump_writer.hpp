@@ -1,0 +1,101 @@
+// Writes one node's dump while its capture runs: `<node>.rsd.partial`, which becomes `<node>.rsd` when its footer is on the disk. A
+// sink of the drain side. Bounded; where it can't go on, it keeps what it has and says why.
+#pragma once
+
+#include <flatbuffers/flatbuffers.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/capture/engine.hpp"
+#include "agent/drain/accounts.hpp"
+#include "agent/drain/sink.hpp"
+#include "agent/dump/frame_file.hpp"
+#include "agent/dump/output_folder.hpp"
+
+namespace ringside::agent {
+
+struct DumpRequest {
+    std::string output_root;
+    std::string name;  ///< the folder beneath it
+    std::string node;  ///< the file in that
+    std::uint64_t max_bytes = 0;
+};
+
+struct DumpHeader {
+    std::string job;
+    std::uint64_t capture_id = 0;
+    Calibration calibration;
+    std::uint64_t start_ticks = 0;
+    std::uint32_t options = 0;
+};
+
+/// How a process's part of a capture ended.
+struct ProcessEndFacts {
+    std::uint32_t process = 0;
+    Fate fate = Fate::kRunning;
+    std::uint64_t ticks = 0;
+    std::vector<std::uint64_t> losses;
+    std::uint64_t violations = 0;
+    std::int64_t start_delay_ns = -1;
+};
+
+struct DumpFooter {
+    struct Lane {
+        std::uint32_t process = 0;
+        LaneAccount account;
+    };
+    std::uint64_t start_ticks = 0;
+    std::uint64_t stop_ticks = 0;
+    std::vector<Lane> lanes;
+    std::vector<ProcessEndFacts> processes;
+    std::uint64_t unknown_records = 0;
+    double record_cost_ns = 0;
+};
+
+struct DumpReceipt {
+    std::string path;  ///< absolute; under the final name only where everything is in it that fits
+    std::uint64_t bytes = 0;
+    bool complete = false;
+    std::string error;
+};
+
+class DumpWriter final : public Sink {
+public:
+    /// Makes the folder and the partial file.
+    /// @errors Refused: the name leaves the output root, or a dump of that name is there; Usage: can't be written
+    static schema::Result<std::unique_ptr<DumpWriter>> create(const DumpRequest& request);
+
+    /// First, once.
+    void header(const DumpHeader& header);
+    void process(const ProcessFacts& facts) override;
+    void names(const NamesBatch& batch) override;
+    bool blocks(std::span<const Block* const> blocks) override;
+    /// Room that the bound keeps free, so that the footer always fits.
+    void reserve_footer(std::size_t lanes, std::size_t processes);
+    /// The footer, the disk, the final name. Last, once.
+    DumpReceipt finish(const DumpFooter& footer);
+
+    std::uint64_t bytes() const { return file_.bytes(); }
+    /// True once something was not kept; nothing more will be.
+    bool closed() const { return full_ || error_ != 0; }
+
+private:
+    DumpWriter(OutputFolder folder, FrameFile file, DumpRequest request);
+    template <class Make>
+    bool append(Make&& make, bool bounded);
+    void take_final_name(DumpReceipt& receipt);
+    std::string failure() const;
+
+    OutputFolder folder_;
+    FrameFile file_;
+    DumpRequest request_;
+    flatbuffers::FlatBufferBuilder builder_{std::size_t{512} << 10};
+    std::uint64_t footer_reserve_ = 0;
+    bool full_ = false;  ///< the bound is reached
+    int error_ = 0;      ///< errno of the write that failed
+};
+
+}  // namespace ringside::agent
