@@ -1,0 +1,80 @@
+// What the user types, spelled right and wrong.
+#include "tools/ringside/options.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+using ringside::schema::ErrorCode;
+using ringside::tools::parse_duration_ms;
+using ringside::tools::parse_hosts;
+using ringside::tools::parse_pids;
+using ringside::tools::split_command;
+using Words = std::vector<std::string>;
+
+TEST_CASE("duration: each unit") {
+    CHECK(*parse_duration_ms("500ms") == 500);
+    CHECK(*parse_duration_ms("2s") == 2000);
+    CHECK(*parse_duration_ms("1.5s") == 1500);
+    CHECK(*parse_duration_ms("3m") == 180'000);
+    CHECK(*parse_duration_ms("24h") == 86'400'000);
+    CHECK(*parse_duration_ms("1ms") == 1);
+}
+
+TEST_CASE("duration: what is none is a usage error that names it") {
+    for (const char* text :
+         {"", "500", "ms", "-1s", "0s", "1e99s", "25h", "2 s", "2sec", "nans", "infs", "0.4ms"}) {
+        CAPTURE(text);
+        const auto parsed = parse_duration_ms(text);
+        REQUIRE_FALSE(parsed);
+        CHECK(parsed.error().code == ErrorCode::kUsage);
+        CHECK(parsed.error().message.find("'" + std::string(text) + "'") != std::string::npos);
+    }
+}
+
+TEST_CASE("hosts: one, several, in their order") {
+    CHECK(*parse_hosts("ipc:///a.sock") == Words{"ipc:///a.sock"});
+    CHECK(*parse_hosts("ipc:///b,ipc:///a") == Words{"ipc:///b", "ipc:///a"});
+}
+
+TEST_CASE("hosts: what is no endpoint is a usage error") {
+    for (const char* text :
+         {"", ",", "ipc:///a,", "ipc:///", "ipc://a", "a.sock", "ipc:///a,ipc:///a"}) {
+        CAPTURE(text);
+        const auto parsed = parse_hosts(text);
+        REQUIRE_FALSE(parsed);
+        CHECK(parsed.error().code == ErrorCode::kUsage);
+    }
+}
+
+TEST_CASE("hosts: tcp is refused, loopback too") {
+    const auto parsed = parse_hosts("ipc:///a,tcp://127.0.0.1:4000");
+    REQUIRE_FALSE(parsed);
+    CHECK(parsed.error().code == ErrorCode::kRefused);
+}
+
+TEST_CASE("pids: lists and single ones together; zero and words are usage errors") {
+    CHECK(*parse_pids({"12", "13,14"}) == std::vector<std::int32_t>{12, 13, 14});
+    for (const char* text : {"0", "-1", "x", "12x", "", "1,,2", "99999999999"}) {
+        CAPTURE(text);
+        CHECK_FALSE(parse_pids({text}));
+    }
+}
+
+TEST_CASE("run's words: our options end at the first word that is none, or at --") {
+    const Words valued = {"-o", "--table"};
+    CHECK(split_command({"ls", "-l"}, valued).command == Words{"ls", "-l"});
+    const auto with_value = split_command({"-o", "dir", "ls", "-o", "x"}, valued);
+    CHECK(with_value.own == Words{"-o", "dir"});
+    CHECK(with_value.command == Words{"ls", "-o", "x"});
+    CHECK(split_command({"--json", "--", "--odd"}, valued).command == Words{"--odd"});
+    CHECK(split_command({"--table=f", "ls"}, valued).own == Words{"--table=f"});
+    CHECK(split_command({"--nonsense", "ls"}, valued).own == Words{"--nonsense"});
+    CHECK(split_command({"-o"}, valued).command.empty());
+    CHECK(split_command({}, valued).command.empty());
+}
+
+}  // namespace

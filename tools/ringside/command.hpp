@@ -1,0 +1,67 @@
+// What every verb of the command shares: its exit codes, how it says an error, and how a verb is declared. A verb is one file with
+// one function that adds its options to the parser; main.cpp lists them.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "schema/result.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace ringside::tools {
+
+using schema::Error;
+using schema::ErrorCode;
+using schema::Result;
+
+/// Exit codes besides schema::ErrorCode's. `run` ends with its command's own status instead.
+inline constexpr int kExitGood = 0;
+inline constexpr int kExitNotAllGood = 1;   ///< answered, but some verdict is not good
+inline constexpr int kExitCannotRun = 126;  ///< as a shell says: found, and can't be executed
+inline constexpr int kExitNotFound = 127;   ///< as a shell says: no such command
+inline constexpr int kExitSignal = 128;     ///< plus the signal's number
+
+/// What a verb does once its options are read; the value is the exit status.
+using Action = std::function<int()>;
+
+/// Adds one verb's options and examples to its parser.
+/// @return what to do when this verb was asked for; called after parsing
+using Setup = Action (*)(CLI::App& verb);
+
+struct Verb {
+    const char* name;
+    const char* summary;
+    Setup setup;
+};
+
+Action setup_run(CLI::App& verb);
+Action setup_trace(CLI::App& verb);
+Action setup_status(CLI::App& verb);
+Action setup_ps(CLI::App& verb);
+Action setup_table(CLI::App& verb);
+Action setup_export(CLI::App& verb);
+Action setup_version(CLI::App& verb);
+Action setup_agent(CLI::App& verb);
+
+/// One line on stderr, `ringside: MESSAGE`.
+/// @thread thread-safe
+void say(const std::string& message);
+
+/// Says the error and gives its exit code.
+int fail(const Error& error);
+
+/// Writes `text` to stdout and flushes it; a closed pipe or full disk is an error, not a silence.
+Result<void> print(const std::string& text);
+
+/// Writes a whole file: under a temporary name beside it, then renamed, so that nothing half-written bears the final name.
+/// @param path  `-` and devices such as /dev/stdout are written directly
+/// @errors Usage: the directory is missing or can't be written
+Result<void> write_file(const std::string& path, const std::string& text);
+
+/// The text of errno's value, for messages.
+std::string errno_text(int error_number);
+
+}  // namespace ringside::tools

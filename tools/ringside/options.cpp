@@ -1,0 +1,133 @@
+// Durations, endpoints, process ids and the command line of `run`.
+#include "tools/ringside/options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+
+namespace ringside::tools {
+
+using schema::Error;
+using schema::ErrorCode;
+
+namespace {
+
+constexpr double kLongestMs = 24.0 * 3600 * 1000;
+
+Error usage(std::string message) {
+    return {ErrorCode::kUsage, std::move(message)};
+}
+
+std::vector<std::string> split_commas(std::string_view text) {
+    std::vector<std::string> parts;
+    std::size_t from = 0;
+    for (std::size_t comma = text.find(','); comma != std::string_view::npos;
+         comma = text.find(',', from)) {
+        parts.emplace_back(text.substr(from, comma - from));
+        from = comma + 1;
+    }
+    parts.emplace_back(text.substr(from));
+    return parts;
+}
+
+Result<std::string> check_endpoint(const std::string& endpoint) {
+    if (endpoint.rfind("ipc:///", 0) == 0 && endpoint.size() > 7) {
+        return endpoint;
+    }
+    if (endpoint.rfind("tcp://", 0) == 0) {
+        return Error{ErrorCode::kRefused,
+                     "ask " + endpoint +
+                         ": tcp endpoints need keys, which this version does not have yet; use "
+                         "ipc:///PATH"};
+    }
+    return usage("--hosts: '" + endpoint + "' is no endpoint; it is written ipc:///PATH");
+}
+
+}  // namespace
+
+Result<std::uint32_t> parse_duration_ms(std::string_view text) {
+    const Error wrong =
+        usage("--duration: '" + std::string(text) +
+              "' is no duration; write a number and its unit, as 500ms, 2s or 1.5m (1ms to 24h)");
+    double value = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || !std::isfinite(value)) {
+        return wrong;
+    }
+    const std::string_view unit = text.substr(static_cast<std::size_t>(rest - text.data()));
+    double unit_ms = 0;
+    if (unit == "ms") {
+        unit_ms = 1;
+    } else if (unit == "s") {
+        unit_ms = 1000;
+    } else if (unit == "m") {
+        unit_ms = 60'000;
+    } else if (unit == "h") {
+        unit_ms = 3'600'000;
+    } else {
+        return wrong;
+    }
+    const double total_ms = value * unit_ms;
+    if (total_ms < 1 || total_ms > kLongestMs) {
+        return wrong;
+    }
+    return static_cast<std::uint32_t>(std::lround(total_ms));
+}
+
+Result<std::vector<std::string>> parse_hosts(std::string_view text) {
+    std::vector<std::string> hosts;
+    for (const std::string& part : split_commas(text)) {
+        auto endpoint = check_endpoint(part);
+        if (!endpoint) {
+            return endpoint.error();
+        }
+        if (std::find(hosts.begin(), hosts.end(), *endpoint) != hosts.end()) {
+            return usage("--hosts: " + *endpoint + " is named twice; name each node once");
+        }
+        hosts.push_back(*endpoint);
+    }
+    return hosts;
+}
+
+Result<std::vector<std::int32_t>> parse_pids(const std::vector<std::string>& texts) {
+    std::vector<std::int32_t> pids;
+    for (const std::string& text : texts) {
+        for (const std::string& part : split_commas(text)) {
+            std::int32_t pid = 0;
+            const char* const end = part.data() + part.size();
+            const auto [rest, error] = std::from_chars(part.data(), end, pid);
+            if (error != std::errc() || rest != end || pid <= 0) {
+                return usage("--pid: '" + part + "' is no process id; write a number above 0");
+            }
+            pids.push_back(pid);
+        }
+    }
+    return pids;
+}
+
+SplitArguments split_command(const std::vector<std::string>& arguments,
+                             const std::vector<std::string>& takes_value) {
+    SplitArguments split;
+    std::size_t at = 0;
+    while (at < arguments.size()) {
+        const std::string& word = arguments[at];
+        if (word == "--") {
+            ++at;
+            break;
+        }
+        if (word.size() < 2 || word[0] != '-') {
+            break;
+        }
+        split.own.push_back(word);
+        ++at;
+        if (std::find(takes_value.begin(), takes_value.end(), word) != takes_value.end() &&
+            at < arguments.size()) {
+            split.own.push_back(arguments[at++]);
+        }
+    }
+    split.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at), arguments.end());
+    return split;
+}
+
+}  // namespace ringside::tools

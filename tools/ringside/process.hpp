@@ -1,0 +1,92 @@
+// Starting processes and waiting for them, with signals taken as data: while a SignalGuard lives, the signals that end a program are
+// read from a descriptor, and so every wait of the command is one poll() that neither loses a signal nor needs a handler.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schema/result.hpp"
+
+namespace ringside::tools {
+
+using schema::Result;
+
+/// Owns a descriptor.
+class Descriptor {
+public:
+    Descriptor() = default;
+    explicit Descriptor(int number) : number_(number) {}
+    Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+    Descriptor& operator=(Descriptor&& other) noexcept;
+    ~Descriptor();
+
+    int number() const { return number_; }
+    void close();
+
+private:
+    int number_ = -1;
+};
+
+struct ReceivedSignal {
+    int number = 0;
+    bool from_terminal =
+        false;  ///< the kernel sent it to the whole foreground group: the child has it already
+};
+
+/// Blocks SIGHUP, SIGINT, SIGQUIT, SIGTERM (those that were not ignored: nohup and background shells stay obeyed) and SIGCHLD while
+/// it lives; children get the former mask and SIGCHLD's former disposition back.
+/// @thread main thread
+class SignalGuard {
+public:
+    SignalGuard();
+    ~SignalGuard();
+    SignalGuard(const SignalGuard&) = delete;
+    SignalGuard& operator=(const SignalGuard&) = delete;
+
+    /// Readable when a signal waits.
+    int descriptor() const { return signals_.number(); }
+    /// The next signal that waits, without blocking.
+    std::optional<ReceivedSignal> take();
+    /// Signals as they were before this guard: for a child before exec.
+    void restore() const;
+
+private:
+    sigset_t former_{};
+    struct sigaction former_child_ {};
+    Descriptor signals_;
+};
+
+struct ChildOptions {
+    std::string program;                                           ///< a path; PATH is not searched
+    std::vector<std::string> arguments;                            ///< the first one is argv[0]
+    std::vector<std::pair<std::string, std::string>> environment;  ///< set beyond ours
+    std::vector<std::string> unset;
+    bool own_group = false;         ///< Ctrl-C at the terminal does not reach it
+    bool ends_with_us = false;      ///< SIGTERM when this process dies
+    int inherited_descriptor = -1;  ///< stays open in the child, besides stdin, stdout and stderr
+};
+
+/// Starts a program with the signal mask that was there before `signals`.
+/// @errors Internal: fork or exec failed; `exec_errno` says whether it was exec
+Result<pid_t> start_process(const ChildOptions& options, const SignalGuard& signals,
+                            int* exec_errno = nullptr);
+
+/// How a process ended: 0..255, or 128+N when it died of signal N.
+int status_of(int wait_status);
+
+/// Waits until `pid` has ended, handing signals that come meanwhile to it.
+/// @return its wait status
+int wait_forwarding(pid_t pid, SignalGuard& signals);
+
+/// Waits at most `patience` for a child.
+/// @return its wait status, or nothing when it still runs
+std::optional<int> wait_at_most(pid_t pid, SignalGuard& signals,
+                                std::chrono::milliseconds patience);
+
+}  // namespace ringside::tools
