@@ -1,0 +1,131 @@
+// Chunks of dumps become a model: the state that lives between chunks. Times stay raw ticks until finish(), so that nothing that depends
+// on order (nesting, contexts, pairs) is decided on rounded values. Used by job_loader alone.
+//
+//   Process, Names -> ProcessState      Blocks -> LaneState (lane_builder.cpp)      Footer -> accounts, fates
+//   finish: pairs (pairing.cpp) -> requests of events -> last evidence -> nanoseconds (finish.cpp) -> index (apply_index.cpp)
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "schema/block_codec.hpp"
+#include "schema/dump_generated.h"
+#include "schema/job_generated.h"
+#include "schema/result.hpp"
+#include "viewer_export/load/dump_reader.hpp"
+#include "viewer_export/model/context.hpp"
+#include "viewer_export/model/job.hpp"
+
+namespace ringside::viewer_export::load {
+
+using model::Index;
+using model::kNone;
+
+/// An end that waits for its begin, by key.
+struct PendingEnd {
+    std::uint64_t ticks;
+    std::uint64_t key;
+    std::uint64_t argument;  ///< RpcEnd: status and bytes
+    Index lane;
+};
+
+/// One process while dumps are read. Begins carry ticks in their _ns fields.
+struct ProcessState {
+    std::vector<Index> names;  ///< Job::names by the process's own name id
+    std::vector<model::AsyncRange> asyncs;
+    std::vector<PendingEnd> async_ends;
+    std::vector<model::Half> halves;
+    std::vector<PendingEnd> rpc_ends;
+    std::unordered_map<std::uint64_t, Index> server_halves;  ///< key -> Job::halves, at finish
+};
+
+/// One lane index of one process: positions go on from one generation to the next.
+struct LaneIndexState {
+    std::uint64_t next_position = 0;  ///< the greatest `last` read so far
+    Index lane = kNone;               ///< Job::lanes: the generation read last
+};
+
+struct LaneState {
+    model::ContextTrack contexts;
+    std::uint64_t last_ticks = 0;  ///< of the record written last
+    std::uint64_t blocks_end = 0;  ///< `last` of its last block
+    bool started = false;
+    std::string inline_name;  ///< of the NameInline record right before
+    bool has_inline_name = false;
+    std::vector<fbs::OpenRange> open;  ///< of its last block
+};
+
+class JobBuilder {
+public:
+    /// Reads a dump's chunks into the job.
+    /// @errors Input: it and another dump of the same node are of different boots
+    schema::Result<void> add_dump(DumpReader& reader);
+
+    /// Joins, corrects and sums up what was read.
+    /// @param index      null: none
+    /// @param corrected  whether node times become the leader's
+    model::Job finish(const fbs::JobIndex* index, bool corrected);
+
+private:
+    /// The dump being read.
+    struct Dump {
+        Index node = kNone;
+        std::uint64_t capture_id = 0;
+        std::string path;
+        std::unordered_map<std::uint32_t, Index> processes;  ///< its own index -> Job::processes
+        std::uint64_t chunk_offset = 0;
+    };
+
+    // builder.cpp: tables
+    Index node_of(const fbs::FileHeader& header);
+    Index process_of(std::uint32_t index);
+    Index lane_of(Index process, std::uint32_t index, std::uint32_t generation);
+    void add_process(const fbs::Process& process);
+    void add_names(const fbs::Names& names);
+    void add_footer(const fbs::Footer& footer);
+    void note_damage(std::string text);
+
+    // lane_builder.cpp: records
+    void add_block(const fbs::Block& block);
+    void add_record(const schema::DecodedRecord& record, std::uint64_t position, Index lane);
+    void add_range(const schema::DecodedRecord& record, std::uint64_t position, Index lane);
+    void add_rpc_begin(const schema::DecodedRecord& record, std::uint64_t position, Index lane);
+    void add_context(const schema::DecodedRecord& record, std::uint64_t position, Index lane);
+    Index record_name(const schema::RecordHeader& header, Index lane);
+    Index name_of(Index process, std::uint32_t id);
+
+    // pairing.cpp
+    void pair_process(Index process);
+
+    // finish.cpp: still in ticks, then in nanoseconds
+    void finish_lane(Index lane);
+    void add_open_ranges(Index lane);
+    Index request_of(Index process, model::Context context);
+    void finish_events();
+    void settle_ends();
+    void to_nanoseconds(bool corrected);
+    void mark_fetches();
+    void sum_up();
+
+    // apply_index.cpp
+    void apply_nodes(const fbs::JobIndex& index);
+    void apply_calls(const fbs::JobIndex& index);
+    void apply_verdicts(const fbs::JobIndex& index);
+    void call_the_rest();
+    const Dump* dump_of(const fbs::JobIndex& index, std::uint32_t node) const;
+
+    model::Job job_;
+    std::vector<ProcessState> processes_;
+    std::vector<LaneState> lanes_;
+    std::map<std::pair<Index, std::uint32_t>, LaneIndexState> lane_indices_;
+    std::map<std::tuple<Index, std::uint32_t, std::uint32_t>, Index> lane_table_;
+    std::vector<Dump> dumps_;
+    std::uint64_t damaged_blocks_ = 0;
+};
+
+}  // namespace ringside::viewer_export::load

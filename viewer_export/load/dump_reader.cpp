@@ -1,0 +1,106 @@
+#include "viewer_export/load/dump_reader.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "schema/frame.hpp"
+
+namespace ringside::viewer_export::load {
+
+namespace {
+
+schema::Error failure(const std::string& path, const std::string& cause) {
+    return {schema::ErrorCode::kInput, "read dump " + path + ": " + cause};
+}
+
+bool begins_with_magic(std::span<const std::uint8_t> bytes) {
+    const std::uint32_t magic = schema::kDumpFrameMagic;
+    return bytes.size() >= sizeof magic && std::memcmp(bytes.data(), &magic, sizeof magic) == 0;
+}
+
+}  // namespace
+
+DumpReader::DumpReader(std::string path, MappedFile file)
+    : path_(std::move(path)),
+      file_(std::move(file)),
+      frames_(file_.bytes(), schema::kDumpFrameMagic) {}
+
+schema::Result<DumpReader> DumpReader::open(const std::filesystem::path& path) {
+    auto file = MappedFile::open(path);
+    if (!file) return file.error();
+    if (!begins_with_magic(file->bytes())) {
+        return failure(path.string(),
+                       file->bytes().empty()
+                           ? "the file is empty; its agent wrote nothing, capture again"
+                           : "not a dump (it does not begin with RSDF); name a file that "
+                             "ringside wrote (.rsd)");
+    }
+    DumpReader reader(path.string(), std::move(*file));
+    const fbs::Chunk* first = reader.verified();
+    if (first == nullptr) {
+        return failure(reader.path_, "nothing of it is readable: its first chunk is damaged (" +
+                                         reader.frames_.problem() +
+                                         "); copy the file again, or capture again");
+    }
+    reader.header_ = first->body_as_FileHeader();
+    if (reader.header_ == nullptr) {
+        return failure(
+            reader.path_,
+            "its first chunk is no header; the file's beginning is missing, copy it again");
+    }
+    if (reader.header_->min_reader() > schema::kDumpVersion) {
+        return failure(reader.path_, "its version " + std::to_string(reader.header_->version()) +
+                                         " needs a reader of version " +
+                                         std::to_string(reader.header_->min_reader()) +
+                                         ", this one reads up to " +
+                                         std::to_string(schema::kDumpVersion) +
+                                         "; install a newer ringside");
+    }
+    return reader;
+}
+
+const fbs::Chunk* DumpReader::verified() {
+    std::span<const std::uint8_t> payload;
+    if (!frames_.next(payload)) return nullptr;
+    // The library's own limit of a million tables is a message's, not a file's: a table takes at least 4 bytes.
+    flatbuffers::Verifier verifier(payload.data(), payload.size(), 64,
+                                   static_cast<flatbuffers::uoffset_t>(payload.size() / 4 + 1));
+    if (!fbs::VerifyChunkBuffer(verifier)) {
+        frames_.reject(
+            "its content is malformed although its checksum matches: written by faulty software");
+        return nullptr;
+    }
+    return fbs::GetChunk(payload.data());
+}
+
+const fbs::Chunk* DumpReader::next() {
+    if (footer_) {
+        after_footer_ = frames_.offset() != frames_.size();
+        return nullptr;
+    }
+    const fbs::Chunk* chunk = verified();
+    if (chunk != nullptr && chunk->body_type() == fbs::Body::Footer) footer_ = true;
+    return chunk;
+}
+
+std::optional<model::Damage> DumpReader::damage() const {
+    const std::string at = "byte " + std::to_string(frames_.offset());
+    if (after_footer_) {
+        return model::Damage{path_, frames_.offset(),
+                             "read dump " + path_ + ": " +
+                                 std::to_string(frames_.size() - frames_.offset()) +
+                                 " bytes follow its last chunk at " + at + "; they are left out"};
+    }
+    if (footer_) return std::nullopt;
+    std::string text = "read dump " + path_ + ": whole up to " + at + " of " +
+                       std::to_string(frames_.size()) + " (" + std::to_string(frames_.frames()) +
+                       " chunks), ";
+    text +=
+        frames_.problem().empty()
+            ? "then it ends without its footer: the agent was stopped before it was done"
+            : "chunk " + std::to_string(frames_.frames() + 1) + " is damaged: " + frames_.problem();
+    text += "; what stands before is loaded, copy the file again if there is a whole one";
+    return model::Damage{path_, frames_.offset(), std::move(text)};
+}
+
+}  // namespace ringside::viewer_export::load

@@ -1,0 +1,48 @@
+// One node's dump, chunk by chunk: frames, checksums and FlatBuffers verified, a truncated file read up to its last whole chunk.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "schema/dump_generated.h"
+#include "schema/result.hpp"
+#include "viewer_export/load/frames.hpp"
+#include "viewer_export/load/mapped_file.hpp"
+#include "viewer_export/model/job.hpp"
+
+namespace ringside::viewer_export::load {
+
+class DumpReader {
+public:
+    /// Maps the file and reads its header.
+    /// @errors Input: not readable, not a dump, from a newer version, cut off within its first chunk
+    static schema::Result<DumpReader> open(const std::filesystem::path& path);
+
+    const fbs::FileHeader& header() const { return *header_; }
+    const std::string& path() const { return path_; }
+
+    /// @return the next chunk after the header, verified; null at the end (or where the damage begins)
+    const fbs::Chunk* next();
+
+    /// Once next() has returned null: what is wrong with the file.
+    std::optional<model::Damage> damage() const;
+    /// The footer has been read.
+    bool complete() const { return footer_; }
+    /// Bytes of the whole chunks read so far, and their number with the header.
+    std::uint64_t offset() const { return frames_.offset(); }
+    std::uint64_t chunks() const { return frames_.frames(); }
+
+private:
+    DumpReader(std::string path, MappedFile file);
+    const fbs::Chunk* verified();
+
+    std::string path_;
+    MappedFile file_;
+    FrameReader frames_;
+    const fbs::FileHeader* header_ = nullptr;
+    bool footer_ = false;
+    bool after_footer_ = false;
+};
+
+}  // namespace ringside::viewer_export::load

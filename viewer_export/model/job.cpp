@@ -1,0 +1,56 @@
+#include "viewer_export/model/job.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ringside::viewer_export::model {
+
+Index Names::add(std::string_view text) {
+    const auto found = index_.find(text);
+    if (found != index_.end()) return found->second;
+    texts_.emplace_back(text);
+    const auto index = static_cast<Index>(texts_.size() - 1);
+    index_.emplace(texts_.back(), index);
+    return index;
+}
+
+Index Names::find(std::string_view text) const {
+    const auto found = index_.find(text);
+    return found == index_.end() ? kNone : found->second;
+}
+
+const std::string& Names::operator[](Index index) const {
+    static const std::string none;
+    return index < texts_.size() ? texts_[index] : none;
+}
+
+std::int64_t Calibration::node_ns(std::uint64_t ticks) const {
+    // A double holds the nanoseconds of eleven days exactly enough: the reference is taken near the capture.
+    const auto delta = static_cast<std::int64_t>(ticks - reference_ticks);
+    return reference_ns + std::llround(static_cast<double>(delta) * (1e9 / ticks_per_second));
+}
+
+std::int64_t ClockCorrection::leader_ns(std::int64_t node_ns) const {
+    const auto since = static_cast<double>(node_ns - reference_node_ns);
+    return node_ns + offset_ns + std::llround(drift_ppb * since / 1e9);
+}
+
+std::string Process::command() const {
+    if (command_line.empty()) return executable;
+    std::string result;
+    for (const std::string& word : command_line) {
+        if (!result.empty()) result += ' ';
+        result += word;
+    }
+    return result;
+}
+
+std::int64_t Job::clock_bound_ns() const {
+    std::int64_t bound = 0;
+    for (const Node& node : nodes) {
+        if (node.has_clock) bound = std::max(bound, node.clock.bound_ns);
+    }
+    return bound;
+}
+
+}  // namespace ringside::viewer_export::model

@@ -1,0 +1,105 @@
+// What is derived from several events: iterations as slices between boundaries, and arrows from forward to backward operators.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "viewer_export/out/chrome_events.hpp"
+
+namespace ringside::viewer_export::chrome {
+
+using model::Index;
+using model::kNone;
+
+void EventWriter::iterations() {
+    std::map<std::pair<Index, Index>, std::vector<const model::Value*>>
+        boundaries;  // (process, name)
+    for (const model::Value& value : job_.values) {
+        if (value.kind != schema::RecordKind::kIteration) continue;
+        boundaries[{job_.lanes[value.lane].process, value.name}].push_back(&value);
+    }
+    // Readers count steps by the name ProfilerStep#N, so only one kind of boundary a process may bear it: the most frequent.
+    std::map<Index, std::pair<std::size_t, Index>> chosen;
+    for (const auto& [key, list] : boundaries) {
+        auto& best = chosen[key.first];
+        if (list.size() > best.first) best = {list.size(), key.second};
+    }
+    for (auto& [key, list] : boundaries) {
+        if (list.size() < 2) continue;
+        std::stable_sort(list.begin(), list.end(),
+                         [](const auto* a, const auto* b) { return a->ns < b->ns; });
+        const bool steps = chosen[key.first].second == key.second;
+        const std::string& name = job_.names[key.second];
+        const std::uint32_t track =
+            tracks_.add_row(key.first, steps ? "iterations" : "iterations of " + name);
+        for (std::size_t i = 0; i + 1 < list.size(); ++i) {
+            // The n-th boundary ends step n - 1, counted from 0 as torch does: between it and the next lies step n.
+            std::string head = "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"";
+            append_json_escaped(steps ? "ProfilerStep" : name, head);
+            head += "#" + std::to_string(list[i]->value) + "\"";
+            slice_head(head, track, list[i]->ns, list[i + 1]->ns);
+            json_.text(",\"args\":{\"Boundary\":");
+            json_.quoted(name);
+            json_.text("}}");
+            ++counts_.iterations;
+        }
+    }
+}
+
+void EventWriter::forward_flows() {
+    struct Forward {
+        std::uint32_t thread;
+        std::int64_t sequence;
+        std::int64_t begin_ns;
+        std::uint32_t track;
+        auto key() const { return std::tuple(thread, sequence, begin_ns); }
+    };
+    constexpr auto kForward = static_cast<std::uint8_t>(schema::TorchScope::kFunction);
+    constexpr auto kBackward = static_cast<std::uint8_t>(schema::TorchScope::kBackward);
+    const auto is_backward = [](const model::Range& range) {
+        return range.is_operator && range.detail == kBackward && range.argument >= 0 &&
+               range.forward_thread != 0;
+    };
+    std::map<Index, std::vector<Forward>> forwards;
+    for (const model::Lane& lane : job_.lanes) {
+        if (std::any_of(lane.ranges.begin(), lane.ranges.end(), is_backward))
+            forwards[lane.process];
+    }
+    if (forwards.empty()) return;
+    for (Index i = 0; i < job_.lanes.size(); ++i) {
+        const auto process = forwards.find(job_.lanes[i].process);
+        if (process == forwards.end()) continue;
+        const auto& ranges = job_.lanes[i].ranges;
+        for (Index k = 0; k < ranges.size(); ++k) {
+            if (!ranges[k].is_operator || ranges[k].detail != kForward || ranges[k].argument < 0)
+                continue;
+            process->second.push_back({ranges[k].thread, ranges[k].argument, ranges[k].begin_ns,
+                                       tracks_.range_track(i, k)});
+        }
+    }
+    for (auto& [process, list] : forwards) {
+        std::sort(list.begin(), list.end(),
+                  [](const Forward& a, const Forward& b) { return a.key() < b.key(); });
+    }
+    for (Index i = 0; i < job_.lanes.size(); ++i) {
+        const auto& ranges = job_.lanes[i].ranges;
+        for (Index k = 0; k < ranges.size(); ++k) {
+            if (!is_backward(ranges[k])) continue;
+            const std::vector<Forward>& list = forwards[job_.lanes[i].process];
+            const std::tuple key(ranges[k].forward_thread, ranges[k].argument, ranges[k].begin_ns);
+            // The latest forward operator of that thread and sequence that began before.
+            auto found =
+                std::partition_point(list.begin(), list.end(),
+                                     [&](const Forward& forward) { return forward.key() < key; });
+            if (found == list.begin()) continue;
+            --found;
+            if (found->thread != ranges[k].forward_thread || found->sequence != ranges[k].argument)
+                continue;
+            const std::uint64_t id = next_flow_++;
+            flow('s', "fwdbwd", id, found->track, found->begin_ns);
+            flow('f', "fwdbwd", id, tracks_.range_track(i, k), ranges[k].begin_ns);
+            ++counts_.fwdbwd;
+        }
+    }
+}
+
+}  // namespace ringside::viewer_export::chrome

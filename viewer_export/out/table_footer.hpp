@@ -1,0 +1,18 @@
+// The lines beneath torch's table: what was joined, what is missing, how far the clocks can be trusted. Each says only what is known.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "viewer_export/out/table.hpp"
+
+namespace ringside::viewer_export {
+
+/// As torch: `%.3fus`, from 1e3 us on `%.3fms`, from 1e6 us on `%.3fs`.
+std::string format_time(double ns);
+
+/// One line an element, without newline.
+std::vector<std::string> table_footer(const model::Job& job, const std::vector<TableRow>& rows,
+                                      const TableOptions& options);
+
+}  // namespace ringside::viewer_export

@@ -1,0 +1,108 @@
+// The table's rows and totals as one JSON object, for scripts. Times in microseconds.
+#include <algorithm>
+
+#include "viewer_export/out/json_writer.hpp"
+#include "viewer_export/out/table.hpp"
+
+namespace ringside::viewer_export {
+
+namespace {
+
+void write_row(JsonWriter& json, const TableRow& row) {
+    json.begin_object();
+    json.field("name", row.name);
+    json.field("node_id", row.node_id);
+    json.field("count", row.count);
+    json.field("async", row.is_async);
+    json.field_us("self_cpu_time_total_us", row.self_cpu_ns);
+    json.field_us("cpu_time_total_us", row.cpu_ns);
+    json.field("cpu_time_us", row.count == 0 ? 0.0
+                                             : static_cast<double>(row.cpu_ns) / 1e3 /
+                                                   static_cast<double>(row.count));
+    json.end_object();
+}
+
+void write_totals(JsonWriter& json, const model::Job& job) {
+    const model::Totals& totals = job.totals;
+    bool lost_known = true;
+    for (const model::Node& node : job.nodes)
+        lost_known = lost_known && (node.complete || node.dump.empty());
+    json.key("totals");
+    json.begin_object();
+    json.field("events", totals.events);
+    json.field("records", totals.records);
+    json.field("lost", totals.lost);
+    json.field("lost_known", lost_known);
+    json.field("open", totals.open);
+    json.field("unfinished", totals.unfinished);
+    json.field("ends_without_begin", totals.ends_without_begin);
+    json.field("duplicates", totals.duplicates);
+    json.field("unknown_records", totals.unknown_records);
+    json.end_object();
+    json.key("rpcs");
+    json.begin_object();
+    json.field("index", job.has_index);
+    json.field("joined_requests", totals.joined_requests);
+    json.field("joined_replies", totals.joined_replies);
+    json.field("cut", totals.cut);
+    json.field("orphans", totals.orphans);
+    json.field("unfinished", totals.calls_unfinished);
+    json.field("unjoined", totals.unjoined);
+    json.field("ambiguous", job.ambiguous);
+    json.field("order_violations", job.order_violations);
+    json.end_object();
+}
+
+void write_nodes(JsonWriter& json, const model::Job& job) {
+    json.key("nodes");
+    json.begin_array();
+    for (const model::Node& node : job.nodes) {
+        json.begin_object();
+        json.field("name", node.name);
+        json.field("host", node.host);
+        json.field("dump", node.dump);
+        json.field("complete", node.complete);
+        if (node.has_clock) {
+            json.field("clock_offset_ns", node.clock.offset_ns);
+            json.field("clock_drift_ppb", node.clock.drift_ppb);
+            json.field("clock_bound_ns", node.clock.bound_ns);
+        }
+        json.end_object();
+    }
+    json.end_array();
+}
+
+}  // namespace
+
+schema::Result<std::string> table_json(const model::Job& job, const TableOptions& options) {
+    const auto rows = table_rows(job, options);
+    if (!rows) return rows.error();
+    StringSink sink;
+    JsonWriter json(sink, 1u << 14);
+    std::int64_t total_ns = 0;
+    for (const TableRow& row : *rows) total_ns += row.self_cpu_ns;
+    json.begin_object();
+    json.field("job", job.name);
+    json.field_us("self_cpu_time_total_us", total_ns);
+    json.field("rows_total", static_cast<std::uint64_t>(rows->size()));
+    json.key("rows");
+    json.begin_array();
+    const std::size_t limit =
+        options.row_limit == 0 ? rows->size() : std::min(rows->size(), options.row_limit);
+    for (std::size_t i = 0; i < limit; ++i) write_row(json, (*rows)[i]);
+    json.end_array();
+    write_totals(json, job);
+    write_nodes(json, job);
+    json.field("corrected", job.corrected);
+    json.field("clock_bound_ns", job.clock_bound_ns());
+    json.key("damage");
+    json.begin_array();
+    for (const model::Damage& damage : job.damage) json.value(damage.text);
+    json.end_array();
+    json.end_object();
+    json.text("\n");
+    json.flush();
+    return std::move(sink.text());
+}
+
+}  // namespace ringside::viewer_export
