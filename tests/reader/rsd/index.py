@@ -1,0 +1,153 @@
+"""A job: its dumps, and what joins them (.rsj)."""
+import os
+
+from . import Damaged, frames
+from .dump import Dump, find_dumps
+from .events import Events
+from .shapes import kJobReader, kModes, kRpcStates
+
+kVersion = 1
+
+
+def read_index(path):
+    """The JobIndex of a .rsj file.
+    @errors Damaged: more or less than one whole frame, or a newer version
+    """
+    with open(path, "rb") as file:
+        read = frames.Frames(file.read(), frames.kJobMagic)
+    if len(read.payloads) != 1 or read.problem:
+        raise Damaged("read %s: %d frames (%s), an index has one" % (path, len(read.payloads), read.problem or "nothing after them"))
+    index = kJobReader.root(read.payloads[0], b"RSJ1", "JobIndex")
+    if index.min_reader > kVersion:
+        raise Damaged("read %s: version %d wants a reader of %d, this one knows %d" % (path, index.version, index.min_reader, kVersion))
+    return index
+
+
+class Call:
+    """One request of the index with its halves: client, server (Half or None), their nodes' names, and times in leader_ns."""
+
+    def __init__(self, job, number, rpc):
+        self.number, self.rpc = number, rpc
+        self.state, self.unfinished, self.parent = kRpcStates[rpc.state], rpc.unfinished, rpc.parent
+        self.client_node, self.client = job.half(rpc.client)
+        self.server_node, self.server = job.half(rpc.server)
+
+    @property
+    def either(self):
+        return self.client or self.server
+
+    @property
+    def function(self):
+        return self.either.name
+
+    @property
+    def caller(self):
+        return self.client.self_name if self.client else self.server.peer
+
+    @property
+    def callee(self):
+        return self.client.peer if self.client else self.server.self_name
+
+    @property
+    def mode(self):
+        return kModes[self.client.mode] if self.client else "unknown"
+
+
+class Job:
+    """Dumps and index of a directory (or of files). index None: there is none, and `calls` is empty."""
+
+    def __init__(self, inputs):
+        inputs = [inputs] if isinstance(inputs, str) else list(inputs)
+        self.dumps = [Dump(path) for path in find_dumps(inputs)]
+        if not self.dumps:
+            raise Damaged("read %s: no dump (.rsd) there" % ", ".join(inputs))
+        self.events = [Events(dump) for dump in self.dumps]
+        indexes = [os.path.join(i, f) for i in inputs if os.path.isdir(i) for f in sorted(os.listdir(i)) if f.endswith(".rsj")]
+        indexes += [i for i in inputs if i.endswith(".rsj")]
+        self.index = read_index(indexes[0]) if indexes else None
+        self._order = {os.path.basename(d.path): (d, e) for d, e in zip(self.dumps, self.events)}
+        self._halves = {id(e): {(h.process, h.lane, h.generation, h.position): h for h in e.halves} for e in self.events}
+        self.calls = [Call(self, n, rpc) for n, rpc in enumerate(self.index.rpcs)] if self.index else []
+
+    def of_node(self, number):
+        """Dump and events of the index's node `number`; (None, None) if its dump is not here."""
+        return self._order.get(os.path.basename(self.index.nodes[number].dump), (None, None))
+
+    def half(self, ref):
+        """(node's name, Half) for a HalfRef.
+        @errors Damaged: a reference to no RpcBegin
+        """
+        if ref is None:
+            return None, None
+        if ref.node >= len(self.index.nodes):
+            raise Damaged("the index names node %d of %d" % (ref.node, len(self.index.nodes)))
+        dump, events = self.of_node(ref.node)
+        if dump is None:
+            return self.index.nodes[ref.node].name, None
+        found = self._halves[id(events)].get((ref.process, ref.lane, ref.generation, ref.position))
+        if found is None:
+            raise Damaged("the index names a half at %r of node %s: no RpcBegin stands there" % (ref, dump.node))
+        return dump.node, found
+
+    def leader_ns(self, node_number, ticks, corrected=True):
+        """An instant of a node in the leader's clock; without the correction: in the node's own."""
+        dump, _ = self.of_node(node_number)
+        node_ns = dump.node_ns(ticks)
+        clock = self.index.nodes[node_number].clock
+        if not corrected or clock is None:
+            return node_ns
+        return node_ns + clock.offset_ns + round(clock.drift_ppb * (node_ns - clock.reference_node_ns) / 1e9)
+
+    def counts(self):
+        """The numbers that other readers must reproduce."""
+        ranges = [r for e in self.events for r in e.ranges]
+        halves = [h for e in self.events for h in e.halves]
+        counts = {
+            "nodes": len(self.dumps), "processes": sum(len(d.processes) for d in self.dumps),
+            "lanes": sum(len(d.lanes) for d in self.dumps), "records": sum(len(l.records) for d in self.dumps for l in d.lanes.values()),
+            "ranges": len(ranges), "open_ranges": sum(r.end is None for r in ranges), "async_ranges": sum(r.kind == "async" for r in ranges),
+            "client_halves": sum(not h.server for h in halves), "server_halves": sum(h.server for h in halves),
+            "open_halves": sum(h.end is None for h in halves), "marks": sum(len(e.marks) for e in self.events),
+            "ends_alone": sum(e.ends_alone for e in self.events), "unknown_records": sum(e.unknown for e in self.events),
+            "lost": sum(d.footer.lost for d in self.dumps if d.footer),
+        }
+        if self.index:
+            states = [c.state for c in self.calls]
+            counts.update(joined=states.count("Joined"), orphans=states.count("Orphan"), cut=states.count("Cut"),
+                          unfinished=sum(c.unfinished for c in self.calls),
+                          joined_replies=sum(c.state == "Joined" and c.rpc.reply for c in self.calls))
+        return counts
+
+    def problems(self):
+        """Everything that is not as it should be, as sentences."""
+        wrong = [d.problem for d in self.dumps if d.problem]
+        for dump in self.dumps:
+            wrong += ["%s: %s" % (dump.path, w) for w in dump.accounts()]
+        if self.index:
+            counts = self.counts()
+            for field, count in (("joined_requests", "joined"), ("joined_replies", "joined_replies"), ("orphans", "orphans"),
+                                 ("cut", "cut"), ("unfinished", "unfinished")):
+                if getattr(self.index, field) != counts[count]:
+                    wrong.append("the index says %d %s, its rpcs show %d" % (getattr(self.index, field), field, counts[count]))
+            wrong += self._reference_problems()
+        return wrong
+
+    def _reference_problems(self):
+        """Each half of the dumps stands in exactly one entry of the index, on its own side; both halves of one have one span id."""
+        wrong, seen = [], {}
+        for call in self.calls:
+            for side, half in (("client", call.client), ("server", call.server)):
+                if half is None:
+                    continue
+                seen[id(half)] = seen.get(id(half), 0) + 1
+                if half.server != (side == "server"):
+                    wrong.append("call %d: its %s half is of the other side" % (call.number, side))
+                if half.span != call.rpc.span:
+                    wrong.append("call %d: span %016x, its %s half has %016x" % (call.number, call.rpc.span, side, half.span))
+            if call.parent >= len(self.calls):
+                wrong.append("call %d: parent %d of %d" % (call.number, call.parent, len(self.calls)))
+        halves = [h for e in self.events for h in e.halves]
+        missing = sum(seen.get(id(h), 0) == 0 for h in halves)
+        if missing or any(n > 1 for n in seen.values()):
+            wrong.append("%d halves are in no entry of the index, %d in more than one" % (missing, sum(n > 1 for n in seen.values())))
+        return wrong
