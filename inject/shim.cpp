@@ -14,21 +14,15 @@
 #include "inject/core/slots/loader_watch.hpp"
 #include "inject/core/source.hpp"
 #include "inject/core/thread_entry.hpp"
-#if __has_include("inject/sources/torch/torch_source.hpp")
 #include "inject/sources/torch/torch_source.hpp"
-#endif
 
 namespace ringside::inject {
 
 namespace {
 
 constexpr const Source* kSources[] = {
-#if __has_include("inject/sources/torch/torch_source.hpp")
     &kTorchSource,
-#endif
-    nullptr,
 };
-constexpr std::uint32_t kSourceListCount = sizeof kSources / sizeof kSources[0] - 1;
 
 bool set_to(const char* variable, const char* value) {
     const char* present = secure_getenv(variable);
@@ -47,7 +41,7 @@ void start(const char* const* arguments) {
     watch_forks();
     allow_helper_thread(!set_to("RINGSIDE_THREAD", "0"));
     if (!set_to("RINGSIDE_PYTHON", "0")) chain_python_path(identity.executable.c_str());
-    set_sources(kSources, kSourceListCount);
+    set_sources(kSources, sizeof kSources / sizeof kSources[0]);
     start_loader_watch();
     // A program linked to its framework: that one's constructors ran before ours, main() has not.
     if (any_source_present()) {

@@ -32,7 +32,8 @@ public:
                      std::uint64_t argument);
 
     /// Ends the range `key`, wherever in the stack it lies, and writes its record.
-    /// @return false: it is not on the stack (begun before the capture, or too deep); nothing is written
+    /// @return false: it is not on the stack (an async one, begun before the capture, or too deep: that was counted when it began);
+    /// nothing is written or counted
     bool end_range(std::uint64_t key);
 
     /// As end_range(), written as an Operator.
@@ -93,7 +94,6 @@ private:
     void value(schema::RecordKind kind, std::uint8_t flags, NameId name, std::uint64_t value,
                std::uint64_t argument);
     std::uint32_t find_open(std::uint64_t key) const;
-    std::uint32_t missing_end();
     void begin_too_deep();
     void keep_inline_text(std::uint32_t entry);
     void pop(std::uint32_t entry);
@@ -103,7 +103,6 @@ private:
     schema::RingWriter ring_;
     schema::LaneHeader* header_ = nullptr;
     std::uint32_t depth_ = 0;     ///< entries of the open stack in use
-    std::uint32_t too_deep_ = 0;  ///< ranges open beyond it
     std::uint8_t attention_ = 0;
     bool pending_valid_ = false;
     Context context_;
@@ -222,7 +221,7 @@ inline bool ThreadLane::end_range(std::uint64_t key) {
     const Ticks end = now();
     const std::uint32_t entry = find_open(key);
     if (entry == schema::kOpenStackDepth) [[unlikely]]
-        return missing_end() != 0;
+        return false;
     const schema::OpenEntry& open = header_->open[entry];
     const std::uint64_t what = open.what.load(std::memory_order_relaxed);
     put(schema::RangeRecord{what, open.begin.load(std::memory_order_relaxed), end.value,
@@ -237,7 +236,7 @@ inline bool ThreadLane::end_operator(std::uint64_t key, std::int64_t sequence, s
     const Ticks end = now();
     const std::uint32_t entry = find_open(key);
     if (entry == schema::kOpenStackDepth) [[unlikely]]
-        return missing_end() != 0;
+        return false;
     const schema::OpenEntry& open = header_->open[entry];
     const std::uint64_t what = open.what.load(std::memory_order_relaxed);
     schema::RecordHeader header = schema::RecordHeader::unpack(what);

@@ -12,7 +12,6 @@ void ThreadLane::open(schema::LaneHeader* header, schema::Cell* cells,
     ring_ = schema::RingWriter(header, cells, capacity_cells);
     header_ = header;
     depth_ = 0;
-    too_deep_ = 0;
     // A thread that ended while it served left its context on: take it back before this thread's first record.
     attention_ = header->context_state.load(std::memory_order_relaxed) ==
                          static_cast<std::uint32_t>(schema::ContextState::kNone)
@@ -27,7 +26,6 @@ void ThreadLane::open(schema::LaneHeader* header, schema::Cell* cells,
 
 void ThreadLane::start_generation() {
     depth_ = 0;
-    too_deep_ = 0;
     pending_valid_ = false;
     // SYNC(open): as in begin_range().
     header_->open_depth.store(0, std::memory_order_release);
@@ -69,19 +67,8 @@ NameId ThreadLane::intern_cached(const char* text) {
 // --- the open stack ---
 
 void ThreadLane::begin_too_deep() {
-    ++too_deep_;
     header_->too_deep.fetch_add(1, std::memory_order_relaxed);
     count_loss(schema::Loss::kStackTooDeep);
-}
-
-/// @return 0 always: nothing was written
-std::uint32_t ThreadLane::missing_end() {
-    if (too_deep_ > 0) {
-        --too_deep_;  // counted when it began
-    } else {
-        count_loss(schema::Loss::kUnmatchedEnd);
-    }
-    return 0;
 }
 
 void ThreadLane::keep_inline_text(std::uint32_t entry) {
