@@ -43,6 +43,8 @@ struct NodeCapture {
     std::uint64_t stop_ticks = 0;
     std::vector<ProcessOutcome> processes;
     std::vector<Half> halves;
+    bool halves_complete =
+        true;  ///< false: they could not be read, so that their absence proves nothing
 
     NodeClock node_clock() const { return {calibration, clock}; }
 };

@@ -42,7 +42,8 @@ Sides::Sides(std::span<const NodeCapture> nodes, std::span<const TimedHalf> halv
                 end_ns = clock.leader_ns(Ticks{process.end_ticks}).value;
             ends_[process_key(n, process.index)] = end_ns;
             for (const std::string& worker : process.workers)
-                workers_[worker].push_back({n, process.index, was_recorded(process), end_ns});
+                workers_[worker].push_back(
+                    {n, process.index, nodes[n].halves_complete && was_recorded(process), end_ns});
         }
     }
     count_calls(halves);

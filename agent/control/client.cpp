@@ -1,0 +1,90 @@
+#include "agent/control/client.hpp"
+
+#include <optional>
+
+namespace ringside::agent {
+namespace {
+
+using schema::Error;
+using schema::ErrorCode;
+using Clock = std::chrono::steady_clock;
+
+/// How often a wait looks up: whether the agent lives and what the caller wishes.
+constexpr Milliseconds kLookUp{200};
+
+}  // namespace
+
+schema::Result<std::unique_ptr<Client>> Client::connect(const std::string& endpoint) {
+    auto context = std::make_unique<zmq::context_t>(1);
+    auto link = Link::connect(*context, endpoint);
+    if (!link) return link.error();
+    return std::unique_ptr<Client>(new Client(std::move(context), std::move(*link)));
+}
+
+Error Client::unexpected() const {
+    return {ErrorCode::kInput,
+            "ask " + link_.endpoint() +
+                ": it answered something else; is the agent of this version? (`ringside version`)"};
+}
+
+Error Client::silent(Milliseconds timeout) const {
+    return {ErrorCode::kNoAgent, "ask " + link_.endpoint() + ": no answer within " +
+                                     std::to_string(timeout.count()) +
+                                     " ms; is the agent stopped or overloaded?"};
+}
+
+schema::Result<fbs::MessageT> Client::exchange(const MessageBytes& request, Milliseconds timeout) {
+    const std::uint64_t id = fbs::GetMessage(request.data())->id();
+    if (auto sent = link_.send(request); !sent) return sent.error();
+    const SteadyTime deadline = Clock::now() + timeout;
+    while (Clock::now() < deadline) {
+        auto message = link_.receive(std::min(deadline, Clock::now() + kLookUp));
+        if (!message) return message.error();
+        if (!*message) {
+            if (auto alive = link_.probe(); !alive) return alive.error();
+            continue;
+        }
+        if ((*message)->id != id) continue;  // a late answer to an earlier question
+        if (const auto* error = content_as<fbs::ErrorReplyT>(**message)) return error_of(*error);
+        return std::move(**message);
+    }
+    return silent(timeout);
+}
+
+schema::Result<fbs::TraceReplyT> Client::trace(fbs::TraceRequestT request,
+                                               const TraceHooks& hooks) {
+    const std::uint64_t id = link_.next_id();
+    if (auto sent = link_.send(pack(id, std::move(request))); !sent) return sent.error();
+    SteadyTime heard = Clock::now();
+    bool cancelled = false;
+    while (Clock::now() - heard < kTraceSilence) {
+        const auto wish = hooks.wish ? hooks.wish() : TraceHooks::Wish::kGoOn;
+        if (!cancelled && wish != TraceHooks::Wish::kGoOn) {
+            fbs::CancelRequestT cancel;
+            cancel.keep = wish == TraceHooks::Wish::kCancelAndKeep;
+            if (auto sent = link_.send(pack(link_.next_id(), std::move(cancel))); !sent)
+                return sent.error();
+            cancelled = true;
+        }
+        auto message = link_.receive(Clock::now() + kLookUp);
+        if (!message) return message.error();
+        if (!*message) {
+            if (auto alive = link_.probe(); !alive) return alive.error();
+            continue;
+        }
+        if ((*message)->id != id) continue;
+        heard = Clock::now();
+        if (const auto* progress = content_as<fbs::ProgressT>(**message)) {
+            if (hooks.progress) hooks.progress(*progress);
+        } else if (auto* reply = content_as<fbs::TraceReplyT>(**message)) {
+            return std::move(*reply);
+        } else if (const auto* error = content_as<fbs::ErrorReplyT>(**message)) {
+            return error_of(*error);
+        } else {
+            return unexpected();
+        }
+    }
+    return silent(kTraceSilence);
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,224 @@
+#include "agent/control/convert.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "schema/frame.hpp"
+#include "schema/ticks.hpp"
+
+namespace ringside::agent {
+namespace {
+
+std::unique_ptr<fbs::CalibrationT> calibration_table(const Calibration& calibration) {
+    auto table = std::make_unique<fbs::CalibrationT>();
+    table->reference_ticks = calibration.reference_ticks;
+    table->reference_ns = calibration.reference_ns;
+    table->ticks_per_second = calibration.ticks_per_second;
+    table->error_ppb = calibration.error_ppb;
+    table->ticks_source = static_cast<fbs::TicksSource>(calibration.source);
+    return table;
+}
+
+std::unique_ptr<fbs::ProcessResultT> process_result(const ProcessReport& report) {
+    ProcessOutcome outcome = outcome_of(report);
+    auto table = std::make_unique<fbs::ProcessResultT>();
+    table->index = outcome.index;
+    table->pid = outcome.pid;
+    table->rank = outcome.rank;
+    table->command = std::move(outcome.command);
+    table->fate = static_cast<fbs::Fate>(outcome.fate);
+    table->end_ticks = outcome.end_ticks;
+    table->verdict = static_cast<fbs::Verdict>(outcome.verdict);
+    table->reason = std::move(outcome.reason);
+    table->events = outcome.events;
+    table->lost = outcome.lost;
+    table->start_delay_ns = outcome.start_delay_ns;
+    table->workers = std::move(outcome.workers);
+    return table;
+}
+
+std::unique_ptr<fbs::ProcessT> process_table(const Engine& engine, const ProcessReport& report) {
+    auto table = std::make_unique<fbs::ProcessT>();
+    table->index = report.index;
+    table->pid_namespace = report.segment.pid_namespace;
+    table->pid = static_cast<std::int32_t>(report.segment.pid);
+    table->host_pid = report.pid;
+    table->parent_pid = report.parent_pid;
+    table->uid = ::getuid();  // a directory's segments are all of its owner
+    table->start_ticks = report.segment.start_ticks;
+    table->rank = report.rank;
+    table->worker_name = report.worker_name;
+    table->worker_id = report.worker_id;
+    table->executable = report.executable;
+    table->command_line = report.command_line;
+    table->job = engine.options().job;
+    for (const SourceReport& source : report.sources) {
+        auto entry = std::make_unique<fbs::SourceT>();
+        entry->id = static_cast<std::uint8_t>(source.id);
+        entry->level = static_cast<fbs::SourceLevel>(source.level);
+        entry->reason = source.reason;
+        table->sources.push_back(std::move(entry));
+    }
+    return table;
+}
+
+}  // namespace
+
+fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identity) {
+    const EngineStatus status = engine.status();
+    fbs::StatusReplyT reply;
+    reply.node = engine.options().node;
+    reply.host = identity.host;
+    reply.version = identity.version;
+    reply.pid = static_cast<std::uint32_t>(::getpid());
+    reply.job = engine.options().job;
+    reply.directory = status.directory;
+    reply.output = engine.options().output_root;
+    reply.endpoint = identity.endpoint;
+    reply.capturing = status.capturing;
+    reply.capture_id = status.capture_id;
+    reply.processes = status.processes;
+    reply.uptime_ns = schema::read_clock(CLOCK_MONOTONIC).value - identity.started_monotonic_ns;
+    reply.events = status.events;
+    reply.lost = status.lost;
+    reply.bytes = status.bytes;
+    reply.record_cost_ns = status.record_cost_ns;
+    return reply;
+}
+
+fbs::ProcessesReplyT processes_reply(const Engine& engine) {
+    fbs::ProcessesReplyT reply;
+    reply.node = engine.options().node;
+    for (const ProcessReport& report : engine.processes()) {
+        auto entry = std::make_unique<fbs::ProcessStatusT>();
+        entry->process = process_table(engine, report);
+        entry->lanes = report.lanes;
+        entry->events = report.events;
+        entry->lost = report.lost;
+        entry->alive = report.fate == Fate::kRunning;
+        entry->attached = report.attached;
+        entry->verdict = static_cast<fbs::Verdict>(report.verdict);
+        entry->reason = report.reason;
+        reply.processes.push_back(std::move(entry));
+    }
+    return reply;
+}
+
+fbs::PrepareReplyT prepare_reply(const Engine& engine, const AgentIdentity& identity,
+                                 const PrepareReport& report) {
+    fbs::PrepareReplyT reply;
+    reply.node = engine.options().node;
+    reply.host = identity.host;
+    reply.processes = report.processes;
+    reply.attached = report.attached;
+    reply.slowest_attach_ns = report.slowest_attach_ns;
+    return reply;
+}
+
+fbs::StopReplyT stop_reply(const Engine& engine, const AgentIdentity& identity,
+                           const CaptureReport& report, std::uint64_t halves_count) {
+    fbs::StopReplyT reply;
+    reply.node = engine.options().node;
+    reply.host = identity.host;
+    reply.path = report.path;
+    reply.bytes = report.bytes;
+    reply.records = report.records;
+    reply.lost = report.lost;
+    reply.complete = report.complete;
+    reply.error = report.error;
+    reply.calibration = calibration_table(report.calibration);
+    reply.start_ticks = report.start_ticks;
+    reply.stop_ticks = report.stop_ticks;
+    reply.record_cost_ns = report.record_cost_ns;
+    for (const ProcessReport& process : report.processes)
+        reply.processes.push_back(process_result(process));
+    reply.halves_count = halves_count;
+    return reply;
+}
+
+MessageBytes pack_halves(std::uint64_t id, std::span<const Half> halves, std::uint64_t first,
+                         std::uint32_t most) {
+    flatbuffers::FlatBufferBuilder builder(1 << 16);
+    const std::uint64_t total = halves.size();
+    const std::uint64_t from = std::min(first, total);
+    const std::uint64_t count = std::min<std::uint64_t>({most, kMostHalvesInPage, total - from});
+    std::vector<flatbuffers::Offset<fbs::Half>> page;
+    page.reserve(count);
+    for (const Half& half : halves.subspan(from, count)) {
+        const auto self = builder.CreateSharedString(half.self);
+        const auto peer = builder.CreateSharedString(half.peer);
+        page.push_back(fbs::CreateHalf(
+            builder, half.process, half.lane.index, half.lane.generation, half.position,
+            half.server, half.id.span.value, half.id.trace.hi, half.id.trace.lo, half.key,
+            half.parent_key, half.begin_ticks, half.end_ticks, half.ended,
+            static_cast<std::uint8_t>(half.status), self, peer, half.wire_type, half.wire_id));
+    }
+    const auto reply =
+        fbs::CreateHalvesReply(builder, from, total, builder.CreateVector(page)).Union();
+    fbs::FinishMessageBuffer(builder, fbs::CreateMessage(builder, schema::kProtocolVersion, id,
+                                                         fbs::Content::HalvesReply, reply));
+    return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+}
+
+CaptureRequest capture_request(const fbs::PrepareRequestT& request) {
+    CaptureRequest result;
+    result.id = request.capture_id;
+    result.pids.assign(request.pids.begin(), request.pids.end());
+    result.source_mask = request.source_mask;
+    result.options = request.options;
+    result.max_bytes = request.max_bytes;
+    result.name = request.name;
+    result.attach_timeout = {request.attach_timeout_ms * schema::kNsPerMillisecond};
+    return result;
+}
+
+Calibration calibration_of(const fbs::StopReplyT& reply) {
+    Calibration calibration;
+    if (!reply.calibration) return calibration;
+    calibration.reference_ticks = reply.calibration->reference_ticks;
+    calibration.reference_ns = reply.calibration->reference_ns;
+    calibration.ticks_per_second = reply.calibration->ticks_per_second;
+    calibration.error_ppb = reply.calibration->error_ppb;
+    calibration.source = static_cast<schema::TicksSource>(reply.calibration->ticks_source);
+    return calibration;
+}
+
+ProcessOutcome outcome_of(const fbs::ProcessResultT& result) {
+    ProcessOutcome outcome;
+    outcome.index = result.index;
+    outcome.pid = result.pid;
+    outcome.rank = result.rank;
+    outcome.command = result.command;
+    outcome.fate = static_cast<Fate>(result.fate);
+    outcome.end_ticks = result.end_ticks;
+    outcome.verdict = static_cast<Verdict>(result.verdict);
+    outcome.reason = result.reason;
+    outcome.events = result.events;
+    outcome.lost = result.lost;
+    outcome.start_delay_ns = result.start_delay_ns;
+    outcome.workers = result.workers;
+    return outcome;
+}
+
+Half half_of(const fbs::HalfT& half) {
+    Half result;
+    result.process = half.process;
+    result.lane = {half.lane, half.generation};
+    result.position = half.position;
+    result.server = half.server;
+    result.id = {{half.trace_hi, half.trace_lo}, {half.span}};
+    result.key = half.key;
+    result.parent_key = half.parent_key;
+    result.begin_ticks = half.begin_ticks;
+    result.end_ticks = half.end_ticks;
+    result.ended = half.ended;
+    result.status = static_cast<schema::RpcStatus>(half.status);
+    result.self = half.self;
+    result.peer = half.peer;
+    result.wire_type = half.wire_type;
+    result.wire_id = half.wire_id;
+    return result;
+}
+
+}  // namespace ringside::agent

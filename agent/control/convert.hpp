@@ -1,0 +1,39 @@
+// The engine's words as messages, and back. One function a message; both the server and the leader (for its own node) use them, so that
+// a leader sees its own node exactly as it sees a peer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/capture/engine.hpp"
+#include "agent/control/messages.hpp"
+#include "agent/correlate/halves.hpp"
+
+namespace ringside::agent {
+
+/// Who this agent is: what the engine doesn't know of itself.
+struct AgentIdentity {
+    std::string host;
+    std::string version;
+    std::string endpoint;
+    std::int64_t started_monotonic_ns = 0;
+};
+
+fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identity);
+fbs::ProcessesReplyT processes_reply(const Engine& engine);
+fbs::PrepareReplyT prepare_reply(const Engine& engine, const AgentIdentity& identity,
+                                 const PrepareReport& report);
+fbs::StopReplyT stop_reply(const Engine& engine, const AgentIdentity& identity,
+                           const CaptureReport& report, std::uint64_t halves_count);
+/// Halves [first, first + most) of `halves`, packed at once: their names are few and repeat, so the message shares them.
+MessageBytes pack_halves(std::uint64_t id, std::span<const Half> halves, std::uint64_t first,
+                         std::uint32_t most);
+
+CaptureRequest capture_request(const fbs::PrepareRequestT& request);
+Calibration calibration_of(const fbs::StopReplyT& reply);
+ProcessOutcome outcome_of(const fbs::ProcessResultT& result);
+Half half_of(const fbs::HalfT& half);
+
+}  // namespace ringside::agent

@@ -1,0 +1,72 @@
+#include "agent/control/lead_desk.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include <utility>
+
+#include "schema/request_id.hpp"
+
+namespace ringside::agent {
+
+using schema::Error;
+using schema::ErrorCode;
+
+std::uint64_t new_capture_id() {
+    std::uint64_t id = 0;
+    if (::getrandom(&id, sizeof id, GRND_NONBLOCK) != sizeof id || id == 0) {
+        const auto now = static_cast<std::uint64_t>(schema::read_clock(CLOCK_REALTIME).value);
+        id = schema::mix64(now) | 1;  // an early boot without entropy
+    }
+    return id;
+}
+
+bool LeadDesk::running() const {
+    return thread_.joinable() && !done_->raised();
+}
+
+schema::Result<void> LeadDesk::start(std::string identity, std::uint64_t id,
+                                     fbs::TraceRequestT request) {
+    if (running()) {
+        return Error{ErrorCode::kRefused,
+                     "trace: " + capture_name(capture_id_) +
+                         " is running here already; wait for its end or cancel it"};
+    }
+    if (thread_.joinable()) thread_.join();
+    cancel_ = std::make_unique<Cancel>();
+    done_ = std::make_unique<Event>();
+    capture_id_ = new_capture_id();
+    thread_ = std::thread([this, identity = std::move(identity), id, request = std::move(request),
+                           capture_id = capture_id_, cancel = cancel_.get(), done = done_.get()] {
+        const auto tell = [&](fbs::ProgressT progress) {
+            outbox_.post({identity, pack(id, std::move(progress))});
+        };
+        TraceRun run(service_, context_, request, capture_id, *cancel, tell);
+        auto reply = run.run();
+        if (!reply) spdlog::warn("{}", reply.error().message);
+        outbox_.post(
+            {identity, reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()))});
+        done->raise();
+    });
+    return {};
+}
+
+schema::Result<void> LeadDesk::cancel(std::uint64_t capture_id, bool keep) {
+    if (!running() || (capture_id != 0 && capture_id != capture_id_)) {
+        return Error{ErrorCode::kNothingMatched,
+                     "cancel " +
+                         (capture_id == 0 ? std::string("the trace") : capture_name(capture_id)) +
+                         ": this agent leads no such trace now; it may be over already"};
+    }
+    cancel_->ask(keep);
+    return {};
+}
+
+void LeadDesk::finish() {
+    if (!thread_.joinable()) return;
+    cancel_->ask(true);
+    thread_.join();
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,52 @@
+// Holds the one trace that this agent may be leading, on a thread of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include <zmq.hpp>
+
+#include "agent/control/messages.hpp"
+#include "agent/control/node_service.hpp"
+#include "agent/control/outbox.hpp"
+#include "agent/control/trace_run.hpp"
+#include "schema/result.hpp"
+
+namespace ringside::agent {
+
+/// @thread main thread (the server's loop)
+class LeadDesk {
+public:
+    LeadDesk(NodeService& service, zmq::context_t& context, Outbox& outbox)
+        : service_(service), context_(context), outbox_(outbox) {}
+    /// Ends a running trace early, keeping what there is.
+    ~LeadDesk() { finish(); }
+
+    /// Starts leading; its Progress and its reply go to `identity` through the outbox.
+    /// @errors Refused: another trace runs, the message names it
+    schema::Result<void> start(std::string identity, std::uint64_t id, fbs::TraceRequestT request);
+    /// @param capture_id  0: whichever runs
+    /// @errors NothingMatched: no such trace runs
+    schema::Result<void> cancel(std::uint64_t capture_id, bool keep);
+    /// Ends a running trace early and waits until its reply lies in the outbox.
+    void finish();
+
+private:
+    bool running() const;
+
+    NodeService& service_;
+    zmq::context_t& context_;
+    Outbox& outbox_;
+    std::thread thread_;
+    std::unique_ptr<Cancel> cancel_;  // of the thread's run
+    std::unique_ptr<Event> done_;     // raised when the thread has nothing more to do
+    std::uint64_t capture_id_ = 0;
+};
+
+/// A random capture id, never 0.
+std::uint64_t new_capture_id();
+
+}  // namespace ringside::agent

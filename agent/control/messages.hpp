@@ -1,0 +1,52 @@
+// The control messages: made, verified and taken apart. One FlatBuffer a ZeroMQ frame; control.fbs says what is in them. What comes in is
+// a stranger's bytes until unpack_message has passed it. Public: the command speaks through the client in these types.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "schema/control_generated.h"
+#include "schema/result.hpp"
+
+namespace ringside::agent {
+
+/// An agent takes no larger request, nor a client a larger reply.
+inline constexpr std::size_t kMostRequestBytes = std::size_t{1} << 19;
+inline constexpr std::size_t kMostReplyBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kMostPeers = 4096;
+inline constexpr std::size_t kMostPids = 65536;
+inline constexpr std::uint32_t kMostHalvesInPage = 50000;
+
+using MessageBytes = std::vector<std::uint8_t>;
+
+/// The bytes of a message, whatever is in it.
+MessageBytes pack_message(std::uint64_t id, fbs::ContentUnion content);
+
+/// @param content  a native table of control.fbs: fbs::PingRequestT{}, ...
+template <class Table>
+MessageBytes pack(std::uint64_t id, Table content) {
+    fbs::ContentUnion any;
+    any.Set(std::move(content));
+    return pack_message(id, std::move(any));
+}
+
+/// Verifies and takes apart. The result's content is never NONE and never null.
+/// @errors Input: not a message, damaged, a kind that this version does not know, or a list longer than any honest one
+/// @thread thread-safe
+schema::Result<fbs::MessageT> unpack_message(std::span<const std::uint8_t> bytes);
+
+/// @return the message's content if it is a Table, else null
+template <class Table>
+Table* content_as(fbs::MessageT& message) {
+    if (message.content.type != fbs::ContentUnionTraits<Table>::enum_value) return nullptr;
+    return static_cast<Table*>(message.content.value);
+}
+
+/// Errors travel as they are.
+fbs::ErrorReplyT error_reply(const schema::Error& error);
+schema::Error error_of(const fbs::ErrorReplyT& reply);
+
+}  // namespace ringside::agent

@@ -1,0 +1,137 @@
+#include "agent/control/node_service.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "agent/control/endpoint.hpp"
+#include "schema/request_id.hpp"
+
+namespace ringside::agent {
+namespace {
+
+using schema::Error;
+using schema::ErrorCode;
+
+constexpr std::int64_t kFarthestAheadNs = 60 * schema::kNsPerSecond;
+
+/// Removes a dump that nobody wants, and its folder where that is empty now.
+void discard(const std::string& path) {
+    if (path.empty()) return;
+    ::unlink(path.c_str());
+    const std::size_t slash = path.rfind('/');
+    if (slash != std::string::npos && slash > 0) ::rmdir(path.substr(0, slash).c_str());
+}
+
+}  // namespace
+
+std::string capture_name(std::uint64_t capture_id) {
+    char hex[17] = {};
+    schema::write_hex(hex, capture_id, 16);
+    return std::string("capture-") + hex;
+}
+
+NodeService::NodeService(Engine& engine, AgentIdentity identity)
+    : engine_(engine), identity_(std::move(identity)) {}
+
+schema::Result<fbs::PrepareReplyT> NodeService::prepare(const fbs::PrepareRequestT& request) {
+    if (request.capture_id == 0)
+        return Error{ErrorCode::kUsage, "prepare a capture: its id is 0; choose another"};
+    CaptureRequest wanted = capture_request(request);
+    if (wanted.name.empty()) wanted.name = capture_name(wanted.id);
+    if (auto checked = check_name("the capture's name", wanted.name); !checked)
+        return checked.error();
+    auto report = engine_.prepare(wanted);
+    if (!report) return report.error();
+    return prepare_reply(engine_, identity_, *report);
+}
+
+/// The engine waits for the instant; nobody may make it wait for a year.
+schema::Result<void> NodeService::check_instant(const char* action, std::int64_t node_ns) const {
+    const std::int64_t now = engine_.node_now().value;
+    if (node_ns <= now + kFarthestAheadNs) return {};
+    return Error{ErrorCode::kUsage, std::string(action) + ": the instant " +
+                                        std::to_string(node_ns) +
+                                        " lies more than 60 s ahead of node time " +
+                                        std::to_string(now) + "; measure the clock again"};
+}
+
+schema::Result<void> NodeService::begin(const fbs::BeginRequestT& request) {
+    if (auto checked = check_instant("begin the capture", request.start_node_ns); !checked)
+        return checked;
+    return engine_.begin(request.capture_id, {request.start_node_ns});
+}
+
+schema::Result<fbs::StopReplyT> NodeService::stop(const fbs::StopRequestT& request) {
+    if (auto checked = check_instant("stop the capture", request.stop_node_ns); !checked)
+        return checked.error();
+    const std::lock_guard stopping(stopping_);
+    {
+        const std::lock_guard lock(mutex_);
+        if (last_ && last_->id == request.capture_id) {
+            const std::uint64_t count =
+                halves_capture_ == last_->id && halves_ ? halves_->size() : 0;
+            return stop_reply(engine_, identity_, *last_, count);
+        }
+    }
+    auto report = engine_.stop(request.capture_id, {request.stop_node_ns});
+    if (!report) return report.error();
+    if (request.discard) {
+        discard(report->path);
+        report->path.clear();
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        last_ = *report;
+        halves_.reset();
+        if (from_start_ == request.capture_id) from_start_ = 0;
+    }
+    const Halves halves = halves_of(request.capture_id);
+    return stop_reply(engine_, identity_, *report, halves ? halves->size() : 0);
+}
+
+NodeService::Halves NodeService::halves_of(std::uint64_t capture_id) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!last_ || last_->id != capture_id) return nullptr;
+        if (halves_ && halves_capture_ == capture_id) return halves_;
+    }
+    auto halves = std::make_shared<const std::vector<Half>>(engine_.halves(capture_id));
+    const std::lock_guard lock(mutex_);
+    halves_capture_ = capture_id;
+    halves_ = halves;
+    return halves;
+}
+
+schema::Result<MessageBytes> NodeService::halves(std::uint64_t id,
+                                                 const fbs::HalvesRequestT& request) {
+    const Halves halves = halves_of(request.capture_id);
+    if (!halves) {
+        return Error{
+            ErrorCode::kNothingMatched,
+            "read the halves of " + capture_name(request.capture_id) +
+                ": it is not the capture that this agent stopped last; ask right after the stop"};
+    }
+    return pack_halves(id, *halves, request.first, request.most);
+}
+
+std::vector<Half> NodeService::all_halves(std::uint64_t capture_id) {
+    const Halves halves = halves_of(capture_id);
+    return halves ? *halves : std::vector<Half>();
+}
+
+schema::Result<void> NodeService::capture_from_start(CaptureRequest request) {
+    if (request.name.empty()) request.name = capture_name(request.id);
+    if (auto checked = check_name("--name", request.name); !checked) return checked;
+    if (auto started = engine_.capture_from_start(request); !started) return started;
+    const std::lock_guard lock(mutex_);
+    from_start_ = request.id;
+    return {};
+}
+
+std::uint64_t NodeService::from_start_id() const {
+    const std::lock_guard lock(mutex_);
+    return from_start_;
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,61 @@
+// What a leader may ask of a node, over the engine: the checks on names, the pages of halves, and an answer to a question that is asked
+// again. The server calls it for a leader elsewhere, the leader calls it for its own node.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/capture/engine.hpp"
+#include "agent/control/convert.hpp"
+#include "agent/control/messages.hpp"
+#include "schema/result.hpp"
+
+namespace ringside::agent {
+
+/// A capture's default name.
+std::string capture_name(std::uint64_t capture_id);
+
+/// @thread thread-safe
+class NodeService {
+public:
+    NodeService(Engine& engine, AgentIdentity identity);
+
+    Engine& engine() const { return engine_; }
+    const AgentIdentity& identity() const { return identity_; }
+
+    /// @errors Usage: the name; what Engine::prepare says
+    schema::Result<fbs::PrepareReplyT> prepare(const fbs::PrepareRequestT& request);
+    schema::Result<void> begin(const fbs::BeginRequestT& request);
+    /// Asked again about the capture that was stopped last, it answers again.
+    schema::Result<fbs::StopReplyT> stop(const fbs::StopRequestT& request);
+    /// @return a packed HalvesReply
+    /// @errors NothingMatched: that capture is not the last one
+    schema::Result<MessageBytes> halves(std::uint64_t id, const fbs::HalvesRequestT& request);
+    /// All of them, for the leader's own node.
+    std::vector<Half> all_halves(std::uint64_t capture_id);
+
+    /// Word on at once; ended by a TraceRequest with `finish`, or with the agent.
+    schema::Result<void> capture_from_start(CaptureRequest request);
+    /// The running capture if it was begun so, else 0.
+    std::uint64_t from_start_id() const;
+
+private:
+    using Halves = std::shared_ptr<const std::vector<Half>>;
+    Halves halves_of(std::uint64_t capture_id);
+    schema::Result<void> check_instant(const char* action, std::int64_t node_ns) const;
+
+    Engine& engine_;
+    const AgentIdentity identity_;
+    std::mutex stopping_;  // held through a stop: who asks meanwhile gets its answer
+    mutable std::mutex mutex_;
+    std::uint64_t from_start_ = 0;
+    std::optional<CaptureReport> last_;
+    std::uint64_t halves_capture_ = 0;
+    Halves halves_;  // of the last capture, so that a page is not a copy of all
+};
+
+}  // namespace ringside::agent

@@ -1,0 +1,111 @@
+// The nodes of one capture, as the leader sees them, and the way it speaks to all of them at once: a round sends a request to every peer,
+// runs the own node's part beside it, and ends when each has answered or was given up. While it waits it pings, so that a node that is
+// only slow is told from one that is gone, and peers know that their leader lives.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <zmq.hpp>
+
+#include "agent/clock/model.hpp"
+#include "agent/clock/ping.hpp"
+#include "agent/control/link.hpp"
+#include "agent/control/node_service.hpp"
+#include "agent/control/outbox.hpp"
+#include "agent/correlate/halves.hpp"
+
+namespace ringside::agent {
+
+/// One node of a capture. The first is the leader's own: it has no link.
+struct NodeState {
+    std::string endpoint;
+    std::optional<Link> link;
+    std::string name;
+    std::string host;
+    bool taking_part = true;
+    bool reached = false;  ///< it has answered at all
+    bool holding = false;  ///< a capture was asked of it, and not yet stopped
+    schema::Error error;   ///< why it takes no part
+    std::uint64_t capture_id = 0;
+    bool capturing = false;  ///< when it was first asked
+
+    std::vector<PingSample> before, during, after;
+    ClockCorrection rough;  ///< from the first epoch: good enough to agree on an instant
+    std::optional<fbs::StopReplyT> stopped;
+    std::vector<Half> halves;
+
+    bool own() const { return !link; }
+
+private:
+    friend class Roster;
+    std::uint64_t waiting_for_ = 0;  // the id of a request under way
+    std::uint64_t ping_id_ = 0;      // of a ping under way
+    Nanoseconds ping_sent_;
+    SteadyTime heard_;
+};
+
+/// One exchange with all nodes that take part.
+struct Round {
+    std::string action;  ///< for errors: "prepare the capture"
+    /// What to send to a peer; empty bytes: nothing.
+    std::function<MessageBytes(NodeState& node, std::uint64_t id)> request;
+    std::function<void(NodeState& node, fbs::MessageT& reply)> reply;
+    /// The own node's part, run on a thread of its own; an error makes it take no part. May be empty.
+    std::function<schema::Result<void>(NodeState& own)> own;
+    Milliseconds limit{10'000};   ///< for the whole round
+    Milliseconds silence{5'000};  ///< a peer that answers no ping for so long is gone
+};
+
+/// @thread one: the leader's
+class Roster {
+public:
+    /// @param tick    called some ten times a second while waiting
+    /// @param nudge   ends a wait_until early
+    Roster(NodeService& own, zmq::context_t& context, std::function<void()> tick,
+           const Event& nudge);
+
+    std::vector<NodeState>& nodes() { return nodes_; }
+    NodeState& own() { return nodes_.front(); }
+    const NodeState& own() const { return nodes_.front(); }
+
+    /// Connects to the peers and asks each who it is. Those that don't answer take no part.
+    void meet(const std::vector<std::string>& peers);
+    void run(const Round& round);
+    /// One epoch of pings with each peer in turn, appended to `samples` of it.
+    void ping_all(std::vector<PingSample> NodeState::*samples);
+    /// Waits for a time of the leader's clock, pinging now and then.
+    /// @return false where the nudge came first
+    bool wait_until(Nanoseconds leader_ns);
+
+    void drop(NodeState& node, schema::Error error);
+    /// The node's own time of an instant of the leader's.
+    Nanoseconds node_time_of(const NodeState& node, Nanoseconds leader_ns) const;
+    Nanoseconds leader_now() const { return own_.engine().node_now(); }
+    std::int64_t worst_rtt_ns() const;
+
+private:
+    void add_peer(const std::string& endpoint);
+    void refuse_double_names();
+    bool waiting() const;
+    void pump(SteadyTime until, const Event* wake, const Round* round);
+    void keep_in_touch(const Round* round);
+    void send_ping(NodeState& node);
+    void read(NodeState& node, const Round* round);
+    void take(NodeState& node, fbs::MessageT& message, const Round* round);
+    void give_up_late(const Round& round);
+    schema::Result<PingSample> ping_once(NodeState& node);
+
+    NodeService& own_;
+    zmq::context_t& context_;
+    std::function<void()> tick_;
+    const Event& nudge_;
+    std::vector<NodeState> nodes_;
+    SteadyTime last_touch_;
+};
+
+}  // namespace ringside::agent

@@ -1,0 +1,267 @@
+#include "agent/control/server.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "agent/control/socket_file.hpp"
+#include "agent/control/trace_run.hpp"
+#include "schema/ticks.hpp"
+
+namespace ringside::agent {
+namespace {
+
+using schema::Error;
+using schema::ErrorCode;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMostInARow = 64;        ///< messages before the other descriptors get their turn
+constexpr Milliseconds kLookUp{1000};  ///< between looks at the lease
+constexpr Milliseconds kLeaseLasts{15'000};
+constexpr int kLingerMs = 1000;
+
+std::string host_name() {
+    char host[256] = {};
+    return ::gethostname(host, sizeof host - 1) == 0 ? host : "unknown";
+}
+
+void configure(zmq::socket_t& socket) {
+    socket.set(zmq::sockopt::linger, kLingerMs);
+    socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMostRequestBytes));
+    socket.set(zmq::sockopt::sndhwm, 64);
+    socket.set(zmq::sockopt::rcvhwm, 32);
+    socket.set(zmq::sockopt::backlog, 128);
+    // Connections that say nothing, and clients that are stopped, are dropped: libzmq keeps them for ever by default.
+    socket.set(zmq::sockopt::handshake_ivl, 3000);
+    socket.set(zmq::sockopt::heartbeat_ivl, 5000);
+    socket.set(zmq::sockopt::heartbeat_timeout, 15000);
+    // A reply to a client that is gone is an error to count, not a silent loss.
+    socket.set(zmq::sockopt::router_mandatory, true);
+}
+
+Error not_a_request(const fbs::MessageT& message) {
+    return {ErrorCode::kUsage,
+            "message of kind " + std::to_string(static_cast<int>(message.content.type)) +
+                " is no request that this agent takes; is it newer? install the same version"};
+}
+
+}  // namespace
+
+Server::Server(Engine& engine, AgentIdentity identity)
+    : context_(1),
+      socket_(context_, zmq::socket_type::router),
+      service_(engine, std::move(identity)),
+      desk_(service_, context_, outbox_) {}
+
+schema::Result<std::unique_ptr<Server>> Server::bind(Engine& engine, const ServerSetup& setup) {
+    AgentIdentity identity;
+    identity.host = host_name();
+    identity.version = setup.version;
+    identity.endpoint = setup.endpoint;
+    identity.started_monotonic_ns = schema::read_clock(CLOCK_MONOTONIC).value;
+    std::unique_ptr<Server> server(new Server(engine, std::move(identity)));
+    configure(server->socket_);
+    auto file = bind_socket_file(server->socket_, setup.endpoint);
+    if (!file) return file.error();
+    server->socket_file_ = *file;
+    return server;
+}
+
+Server::~Server() {
+    if (!socket_file_.empty()) ::unlink(socket_file_.c_str());
+}
+
+void Server::serve(int stop_fd) {
+    while (!shutdown_) {
+        zmq::pollitem_t items[] = {{socket_.handle(), 0, ZMQ_POLLIN, 0},
+                                   {nullptr, outbox_.fd(), ZMQ_POLLIN, 0},
+                                   {nullptr, stop_fd, ZMQ_POLLIN, 0}};
+        ::zmq_poll(items, 3, kLookUp.count());
+        if ((items[0].revents & ZMQ_POLLIN) != 0) receive_some();
+        if ((items[1].revents & ZMQ_POLLIN) != 0) send_letters();
+        if ((items[2].revents & ZMQ_POLLIN) != 0) return;
+        check_lease();
+    }
+}
+
+void Server::receive_some() {
+    try {
+        for (int i = 0; i < kMostInARow && receive_one(); ++i) {
+        }
+    } catch (const zmq::error_t& error) {
+        spdlog::warn("read a request: {}", error.what());
+    }
+}
+
+bool Server::receive_one() {
+    zmq::message_t identity, body;
+    if (!socket_.recv(identity, zmq::recv_flags::dontwait)) return false;
+    if (!identity.more() || !socket_.recv(body)) return true;
+    if (body.more()) {
+        ++counts_.parts;
+        zmq::message_t rest;
+        while (socket_.recv(rest) && rest.more()) {
+        }
+        return true;
+    }
+    const std::string who = identity.to_string();
+    auto message = unpack_message({static_cast<const std::uint8_t*>(body.data()), body.size()});
+    if (!message) {
+        ++counts_.damaged;
+        send({who, pack(0, error_reply(message.error()))});
+        return true;
+    }
+    ++counts_.requests;
+    handle(who, std::move(*message));
+    return true;
+}
+
+void Server::handle(const std::string& identity, fbs::MessageT message) {
+    if (identity == lease_.identity) lease_.heard = Clock::now();
+    if (answer_at_once(identity, message)) return;
+    switch (message.content.type) {
+        case fbs::Content::PrepareRequest:
+        case fbs::Content::BeginRequest:
+        case fbs::Content::StopRequest:
+        case fbs::Content::HalvesRequest:
+            return hand_to_worker(identity, std::move(message));
+        case fbs::Content::TraceRequest:
+        case fbs::Content::CancelRequest:
+            return lead(identity, message);
+        default:
+            send({identity, pack(message.id, error_reply(not_a_request(message)))});
+    }
+}
+
+bool Server::answer_at_once(const std::string& identity, fbs::MessageT& message) {
+    Engine& engine = service_.engine();
+    switch (message.content.type) {
+        case fbs::Content::PingRequest: {
+            fbs::PingReplyT reply;
+            reply.node_ns =
+                engine.node_now().value;  // first: the rest is not part of the round trip's middle
+            reply.node = engine.options().node;
+            send({identity, pack(message.id, std::move(reply))});
+            return true;
+        }
+        case fbs::Content::StatusRequest:
+            send({identity, pack(message.id, status_reply(engine, service_.identity()))});
+            return true;
+        case fbs::Content::ProcessesRequest:
+            send({identity, pack(message.id, processes_reply(engine))});
+            return true;
+        case fbs::Content::ShutdownRequest:
+            shutdown_ = true;
+            send({identity, pack(message.id, fbs::ShutdownReplyT{})});
+            return true;
+        default:
+            return false;
+    }
+}
+
+void Server::hand_to_worker(const std::string& identity, fbs::MessageT message) {
+    if (const auto* prepare = content_as<fbs::PrepareRequestT>(message))
+        lease_ = {identity, prepare->capture_id, Clock::now()};
+    const std::uint64_t id = message.id;
+    auto shared = std::make_shared<fbs::MessageT>(std::move(message));
+    const bool taken = worker_->submit([this, identity, shared] {
+        outbox_.post({identity, work(*shared)});
+    });
+    if (taken) return;
+    const Error busy{ErrorCode::kRefused,
+                     "this agent has too many requests waiting; ask again later"};
+    send({identity, pack(id, error_reply(busy))});
+}
+
+/// Runs on the worker's thread.
+MessageBytes Server::work(fbs::MessageT& message) {
+    const std::uint64_t id = message.id;
+    if (const auto* prepare = content_as<fbs::PrepareRequestT>(message)) {
+        auto reply = service_.prepare(*prepare);
+        return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
+    }
+    if (const auto* begin = content_as<fbs::BeginRequestT>(message)) {
+        auto done = service_.begin(*begin);
+        return done ? pack(id, fbs::BeginReplyT{}) : pack(id, error_reply(done.error()));
+    }
+    if (const auto* stop = content_as<fbs::StopRequestT>(message)) {
+        auto reply = service_.stop(*stop);
+        return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
+    }
+    if (const auto* halves = content_as<fbs::HalvesRequestT>(message)) {
+        auto reply = service_.halves(id, *halves);
+        return reply ? std::move(*reply) : pack(id, error_reply(reply.error()));
+    }
+    return pack(id, error_reply(not_a_request(message)));
+}
+
+void Server::lead(const std::string& identity, fbs::MessageT& message) {
+    schema::Result<void> result;
+    if (auto* trace = content_as<fbs::TraceRequestT>(message)) {
+        result = desk_.start(identity, message.id, std::move(*trace));
+        if (result) return;  // the desk answers
+    } else if (const auto* cancel = content_as<fbs::CancelRequestT>(message)) {
+        result = desk_.cancel(cancel->capture_id, cancel->keep);
+    }
+    send({identity, result ? pack(message.id, fbs::CancelReplyT{})
+                           : pack(message.id, error_reply(result.error()))});
+}
+
+void Server::send(const Letter& letter) {
+    try {
+        // Both parts or none: with `mandatory` the first one fails where the client is gone or reads nothing.
+        const auto flags = zmq::send_flags::dontwait;
+        if (socket_.send(zmq::buffer(letter.identity), flags | zmq::send_flags::sndmore) &&
+            socket_.send(zmq::buffer(letter.bytes), flags)) {
+            return;
+        }
+    } catch (const zmq::error_t& error) {
+        spdlog::debug("reply of {} bytes not sent: {}", letter.bytes.size(), error.what());
+    }
+    ++counts_.unsent;
+}
+
+void Server::send_letters() {
+    for (const Letter& letter : outbox_.take()) send(letter);
+}
+
+void Server::check_lease() {
+    if (lease_.capture_id == 0 || Clock::now() - lease_.heard < kLeaseLasts) return;
+    const Lease lost = std::exchange(lease_, {});
+    const EngineStatus status = service_.engine().status();
+    if (!status.capturing || status.capture_id != lost.capture_id) return;
+    spdlog::warn("end {}: its leader has not been heard of for {} s; the dump is kept",
+                 capture_name(lost.capture_id), kLeaseLasts.count() / 1000);
+    worker_->submit([this, id = lost.capture_id] {
+        fbs::StopRequestT order;
+        order.capture_id = id;
+        order.stop_node_ns = service_.engine().node_now().value;
+        if (auto stopped = service_.stop(order); !stopped)
+            spdlog::error("{}", stopped.error().message);
+    });
+}
+
+schema::Result<void> Server::finish() {
+    worker_.reset();  // with what it was asked before; nothing is asked of it any more
+    desk_.finish();
+    schema::Result<void> result;
+    if (service_.from_start_id() != 0) {
+        fbs::TraceRequestT request;
+        request.finish = true;
+        const Cancel never;
+        TraceRun run(service_, context_, request, service_.from_start_id(), never,
+                     [](const fbs::ProgressT&) {});
+        if (auto reply = run.run(); !reply) result = reply.error();
+    } else if (const EngineStatus status = service_.engine().status(); status.capturing) {
+        fbs::StopRequestT order;
+        order.capture_id = status.capture_id;
+        order.stop_node_ns = service_.engine().node_now().value;
+        if (auto stopped = service_.stop(order); !stopped) result = stopped.error();
+    }
+    send_letters();
+    return result;
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,85 @@
+// What an agent listens on: one ROUTER socket. The loop answers at once what is cheap (status, ping), hands what takes time to the worker
+// and the leading of traces to the desk, and never waits for anybody: a client that does not read loses its replies.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <zmq.hpp>
+
+#include "agent/capture/engine.hpp"
+#include "agent/control/lead_desk.hpp"
+#include "agent/control/node_service.hpp"
+#include "agent/control/outbox.hpp"
+#include "agent/control/worker.hpp"
+#include "schema/result.hpp"
+
+namespace ringside::agent {
+
+struct ServerSetup {
+    std::string endpoint;
+    std::string version;
+};
+
+/// Counters of what was not served.
+struct ServerCounts {
+    std::uint64_t requests = 0;
+    std::uint64_t damaged = 0;  ///< no messages, or not verified
+    std::uint64_t parts = 0;    ///< messages of more than one part
+    std::uint64_t unsent = 0;   ///< replies that their client did not take
+};
+
+/// @thread main thread
+class Server {
+public:
+    /// @param engine  outlives the server; its lock on the job directory guards the socket's file too
+    /// @errors Refused: tcp, the endpoint is another agent's or not safe; Usage; Internal
+    static schema::Result<std::unique_ptr<Server>> bind(Engine& engine, const ServerSetup& setup);
+    /// Removes the socket's file.
+    ~Server();
+
+    NodeService& service() { return service_; }
+    /// Serves until `stop_fd` is readable or somebody asked for a shutdown.
+    void serve(int stop_fd);
+    /// Ends what runs: a trace that is led here, a capture from the start (with this node's job index), another leader's capture. Their
+    /// dumps are written when it returns; replies to them are sent.
+    /// @errors Internal: a dump or an index could not be written
+    schema::Result<void> finish();
+    const ServerCounts& counts() const { return counts_; }
+
+private:
+    Server(Engine& engine, AgentIdentity identity);
+    void receive_some();
+    bool receive_one();
+    void handle(const std::string& identity, fbs::MessageT message);
+    bool answer_at_once(const std::string& identity, fbs::MessageT& message);
+    void hand_to_worker(const std::string& identity, fbs::MessageT message);
+    MessageBytes work(fbs::MessageT& message);
+    void lead(const std::string& identity, fbs::MessageT& message);
+    void send(const Letter& letter);
+    void send_letters();
+    void check_lease();
+
+    /// A capture that a leader elsewhere has asked for: if it is not heard of for long, the capture ends here.
+    struct Lease {
+        std::string identity;
+        std::uint64_t capture_id = 0;
+        SteadyTime heard;
+    };
+
+    zmq::context_t context_;
+    zmq::socket_t socket_;
+    std::string socket_file_;
+    NodeService service_;
+    ServerCounts counts_;
+    Lease lease_;
+    bool shutdown_ = false;
+    Outbox outbox_;
+    LeadDesk desk_;
+    std::unique_ptr<Worker> worker_ =
+        std::make_unique<Worker>();  // last: its tasks use all the others
+};
+
+}  // namespace ringside::agent

@@ -1,0 +1,145 @@
+#include "agent/control/trace_result.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+namespace ringside::agent {
+namespace {
+
+using schema::ErrorCode;
+
+/// A node that gave nothing stands in the verdicts with the reason.
+ProcessOutcome verdict_of_missing(const NodeState& node) {
+    ProcessOutcome outcome;
+    outcome.command = node.endpoint;
+    outcome.verdict =
+        node.error.code == ErrorCode::kRefused ? Verdict::kRefused : Verdict::kUnreachable;
+    outcome.reason = node.error.message;
+    return outcome;
+}
+
+/// Node times that the capture's events may have.
+NodeInterval span_of(const NodeCapture& capture) {
+    const Nanoseconds stop = node_time(capture.calibration, Ticks{capture.stop_ticks});
+    if (capture.start_ticks != 0)
+        return {node_time(capture.calibration, Ticks{capture.start_ticks}), stop};
+    Nanoseconds start = stop;
+    for (const Half& half : capture.halves)
+        start = std::min(start, node_time(capture.calibration, Ticks{half.begin_ticks}));
+    return {start, stop};
+}
+
+NodeCapture capture_of(NodeState& node) {
+    NodeCapture capture;
+    capture.name = node.name;
+    capture.host = node.host;
+    capture.endpoint = node.endpoint;
+    capture.error = node.error.message;
+    if (!node.stopped) {
+        if (node.error.code != ErrorCode::kNothingMatched)
+            capture.processes.push_back(verdict_of_missing(node));
+        return capture;
+    }
+    const fbs::StopReplyT& stopped = *node.stopped;
+    capture.dump = stopped.path.substr(stopped.path.rfind('/') + 1);
+    if (capture.error.empty()) capture.error = stopped.error;
+    capture.calibration = calibration_of(stopped);
+    capture.start_ticks = stopped.start_ticks;
+    capture.stop_ticks = stopped.stop_ticks;
+    for (const auto& process : stopped.processes) capture.processes.push_back(outcome_of(*process));
+    capture.halves_complete = node.halves.size() >= stopped.halves_count;
+    if (capture.halves_complete) capture.halves = std::move(node.halves);
+    if (node.own()) return capture;
+    const ClockMeasurement measured =
+        measure_clock(node.before, node.during, node.after, span_of(capture));
+    capture.clock = measured.correction;
+    capture.best_rtt_ns = measured.best_rtt_ns;
+    capture.pings = measured.pings;
+    return capture;
+}
+
+fbs::TraceNodeT node_of(const NodeState& state, const NodeCapture& capture) {
+    fbs::TraceNodeT node;
+    node.name = capture.name;
+    node.host = capture.host;
+    node.endpoint = capture.endpoint;
+    node.error = capture.error;
+    const ClockCorrection& clock = capture.clock;
+    node.clock = std::make_unique<fbs::ClockCorrection>(
+        clock.reference_node_ns.value, clock.offset_ns, clock.drift_ppb, clock.bound_ns);
+    node.start_delay_ns = capture.start_delay_ns;
+    if (!state.stopped) return node;
+    node.path = state.stopped->path;
+    node.bytes = state.stopped->bytes;
+    node.records = state.stopped->records;
+    node.lost = state.stopped->lost;
+    node.record_cost_ns = state.stopped->record_cost_ns;
+    return node;
+}
+
+std::unique_ptr<fbs::ProcessVerdictT> verdict_table(std::uint32_t node,
+                                                    const ProcessOutcome& process) {
+    auto table = std::make_unique<fbs::ProcessVerdictT>();
+    table->node = node;
+    table->process = process.index;
+    table->pid = process.pid;
+    table->rank = process.rank;
+    table->command = process.command;
+    table->verdict = static_cast<fbs::Verdict>(process.verdict);
+    table->reason = process.reason;
+    table->events = process.events;
+    table->lost = process.lost;
+    table->start_delay_ns = process.start_delay_ns;
+    return table;
+}
+
+}  // namespace
+
+TraceResult make_result(std::vector<NodeState>& nodes, Nanoseconds start_ns) {
+    TraceResult result;
+    std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
+    std::int64_t latest = std::numeric_limits<std::int64_t>::min();
+    for (NodeState& node : nodes) {
+        NodeCapture capture = capture_of(node);
+        if (node.stopped && capture.start_ticks != 0 && start_ns.value != 0) {
+            const std::int64_t began =
+                capture.node_clock().leader_ns(Ticks{capture.start_ticks}).value;
+            const std::int64_t bound = std::min(capture.clock.bound_ns, kFarthestNs);
+            earliest = std::min(earliest, began - bound);
+            latest = std::max(latest, began + bound);
+            // What the two clocks differ by within the bound is no delay.
+            capture.start_delay_ns = std::max<std::int64_t>(0, began - bound - start_ns.value);
+        }
+        if (node.stopped) {
+            const NodeInterval span = span_of(capture);
+            result.duration_ns = std::max(result.duration_ns, span.to.value - span.from.value);
+        }
+        result.nodes.push_back(node_of(node, capture));
+        result.captures.push_back(std::move(capture));
+    }
+    if (latest >= earliest) result.start_spread_ns = latest - earliest;
+    return result;
+}
+
+fbs::TraceReplyT trace_reply(TraceResult& result, const JoinResult& joined) {
+    fbs::TraceReplyT reply;
+    for (std::uint32_t n = 0; n < result.captures.size(); ++n) {
+        for (const ProcessOutcome& process : result.captures[n].processes)
+            reply.verdicts.push_back(verdict_table(n, process));
+        reply.nodes.push_back(std::make_unique<fbs::TraceNodeT>(std::move(result.nodes[n])));
+    }
+    const JoinCounts& counts = joined.counts;
+    reply.joined_requests = counts.joined_requests;
+    reply.joined_replies = counts.joined_replies;
+    reply.orphans = counts.orphans;
+    reply.cut = counts.cut;
+    reply.unfinished = counts.unfinished;
+    reply.ambiguous = counts.ambiguous;
+    reply.order_violations = counts.order_violations;
+    reply.start_spread_ns = result.start_spread_ns;
+    return reply;
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,301 @@
+#include "agent/control/trace_run.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "agent/control/endpoint.hpp"
+#include "agent/control/trace_result.hpp"
+#include "agent/correlate/job_writer.hpp"
+#include "agent/correlate/join.hpp"
+
+namespace ringside::agent {
+namespace {
+
+using schema::Error;
+using schema::ErrorCode;
+using schema::kNsPerMillisecond;
+using Clock = std::chrono::steady_clock;
+
+constexpr Milliseconds kBetweenProgress{500};
+/// Stop requests leave this much before the instant that they name, begin requests at least.
+constexpr std::int64_t kAheadNs = 20 * kNsPerMillisecond;
+/// To drain and write a large capture takes time; a node that is at it answers pings.
+constexpr Milliseconds kStopLimit{300'000};
+constexpr Milliseconds kAnswerLimit{10'000};
+constexpr std::uint32_t kAttachTimeoutMs = 2000;
+constexpr std::uint32_t kHalvesInPage = 20'000;
+
+}  // namespace
+
+TraceRun::TraceRun(NodeService& own, zmq::context_t& context, const fbs::TraceRequestT& request,
+                   std::uint64_t capture_id, const Cancel& cancel, Tell tell)
+    : own_(own),
+      request_(request),
+      capture_id_(capture_id),
+      name_(request.name.empty() ? capture_name(capture_id) : request.name),
+      cancel_(cancel),
+      tell_(std::move(tell)),
+      roster_(
+          own, context, [this] { tell_progress(); }, cancel.event()) {}
+
+schema::Result<fbs::TraceReplyT> TraceRun::run() {
+    if (auto checked = check_request(); !checked) return checked.error();
+    enter(fbs::Phase::Measuring, "measuring the nodes' clocks");
+    roster_.meet(request_.peers);
+    roster_.ping_all(&NodeState::before);
+    if (request_.finish) {
+        if (auto found = find_running(); !found) return found.error();
+    } else {
+        if (auto prepared = prepare(); !prepared) {
+            stop();
+            return prepared.error();
+        }
+        begin();
+        capture();
+    }
+    stop();
+    if (cancel_.discard() && !request_.finish) {
+        return Error{ErrorCode::kRefused,
+                     "trace " + name_ + ": cancelled as asked, nothing was kept"};
+    }
+    roster_.ping_all(&NodeState::after);
+    enter(fbs::Phase::Joining, "joining the nodes' calls");
+    fetch_halves();
+    return conclude();
+}
+
+schema::Result<void> TraceRun::check_request() const {
+    if (auto checked = check_name("the capture's name", name_); !checked) return checked;
+    for (const std::string& peer : request_.peers) {
+        if (auto path = socket_path(peer); !path) return path.error();
+    }
+    return {};
+}
+
+void TraceRun::enter(fbs::Phase phase, std::string text) {
+    phase_ = phase;
+    phase_text_ = std::move(text);
+    last_told_ = {};
+    tell_progress();
+}
+
+void TraceRun::tell_progress() {
+    const SteadyTime now = Clock::now();
+    if (now - last_told_ < kBetweenProgress) return;
+    last_told_ = now;
+    fbs::ProgressT progress;
+    progress.capture_id = capture_id_;
+    progress.phase = phase_;
+    progress.text = phase_text_;
+    progress.total_ms = request_.finish ? 0 : request_.duration_ms;
+    if (start_ns_.value != 0) {
+        const std::int64_t run = (roster_.leader_now().value - start_ns_.value) / kNsPerMillisecond;
+        progress.elapsed_ms =
+            static_cast<std::uint32_t>(std::clamp<std::int64_t>(run, 0, progress.total_ms));
+    }
+    tell_(std::move(progress));
+}
+
+schema::Result<void> TraceRun::prepare() {
+    enter(fbs::Phase::Attaching, "attaching");
+    fbs::PrepareRequestT wanted;
+    wanted.capture_id = capture_id_;
+    wanted.pids = request_.pids;
+    wanted.source_mask = request_.source_mask;
+    wanted.options = request_.options;
+    wanted.max_bytes = request_.max_bytes;
+    wanted.name = name_;
+    wanted.attach_timeout_ms = kAttachTimeoutMs;
+    Round round;
+    round.action = "prepare the capture";
+    round.request = [&](NodeState& node, std::uint64_t id) {
+        node.holding = true;
+        node.capture_id = capture_id_;
+        return pack(id, wanted);
+    };
+    round.reply = [](NodeState&, fbs::MessageT&) {};
+    round.own = [&](NodeState& node) -> schema::Result<void> {
+        auto prepared = own_.prepare(wanted);
+        node.holding = static_cast<bool>(prepared);
+        node.capture_id = capture_id_;
+        if (!prepared) return prepared.error();
+        return {};
+    };
+    round.limit = Milliseconds(kAttachTimeoutMs) + kAnswerLimit;
+    roster_.run(round);
+    const NodeState& own = roster_.own();
+    // A capture of somebody else's runs here: this trace must not go on without its leader's node.
+    if (!own.taking_part && own.error.code != ErrorCode::kNothingMatched) return own.error;
+    for (const NodeState& node : roster_.nodes()) {
+        if (node.taking_part) return {};
+    }
+    return own.error;
+}
+
+void TraceRun::begin() {
+    start_ns_ = {roster_.leader_now().value + kAheadNs + 2 * roster_.worst_rtt_ns()};
+    Round round;
+    round.action = "begin the capture";
+    round.limit = kAnswerLimit;
+    round.request = [&](NodeState& node, std::uint64_t id) {
+        fbs::BeginRequestT order;
+        order.capture_id = capture_id_;
+        order.start_node_ns = roster_.node_time_of(node, start_ns_).value;
+        return pack(id, order);
+    };
+    round.reply = [](NodeState&, fbs::MessageT&) {};
+    round.own = [&](NodeState&) {
+        fbs::BeginRequestT order;
+        order.capture_id = capture_id_;
+        order.start_node_ns = start_ns_.value;
+        return own_.begin(order);
+    };
+    roster_.run(round);
+}
+
+void TraceRun::capture() {
+    std::int64_t bound = 0;
+    for (const NodeState& node : roster_.nodes()) {
+        if (node.taking_part) bound = std::max(bound, node.rough.bound_ns);
+    }
+    const bool on = roster_.wait_until({start_ns_.value + bound});
+    if (on) enter(fbs::Phase::Capturing, "capturing");
+    stop_ns_ = {start_ns_.value + request_.duration_ms * kNsPerMillisecond};
+    const bool whole = on && roster_.wait_until({stop_ns_.value - kAheadNs});
+    if (!whole) stop_ns_ = {std::max(roster_.leader_now().value + kAheadNs / 4, start_ns_.value)};
+}
+
+/// The captures that a finish ends: whatever runs on each node.
+schema::Result<void> TraceRun::find_running() {
+    for (NodeState& node : roster_.nodes()) {
+        if (!node.taking_part) continue;
+        node.holding = node.capturing;
+        if (node.capturing) continue;
+        roster_.drop(node, {ErrorCode::kNothingMatched,
+                            "finish the capture on node '" + node.name +
+                                "': none runs there; start its agent with --capture-from-start"});
+    }
+    const NodeState& own = roster_.own();
+    if (!own.taking_part) return own.error;
+    capture_id_ = own.capture_id;
+    stop_ns_ = {roster_.leader_now().value + kAheadNs / 4};
+    return {};
+}
+
+void TraceRun::stop() {
+    enter(fbs::Phase::Draining, "draining and writing");
+    if (stop_ns_.value == 0) stop_ns_ = roster_.leader_now();
+    const bool discard = cancel_.discard() || start_ns_.value == 0;
+    const auto order_for = [&](const NodeState& node) {
+        fbs::StopRequestT order;
+        order.capture_id = node.capture_id;
+        order.stop_node_ns = roster_.node_time_of(node, stop_ns_).value;
+        order.discard = discard && !request_.finish;
+        return order;
+    };
+    Round round;
+    round.action = "stop the capture";
+    round.limit = kStopLimit;
+    round.request = [&](NodeState& node, std::uint64_t id) {
+        return node.holding ? pack(id, order_for(node)) : MessageBytes();
+    };
+    round.reply = [this](NodeState& node, fbs::MessageT& message) {
+        if (auto* reply = content_as<fbs::StopReplyT>(message)) {
+            node.stopped = std::move(*reply);
+            node.holding = false;
+            return;
+        }
+        roster_.drop(node,
+                     {ErrorCode::kInput, "stop the capture: " + node.endpoint +
+                                             " answered something else; is it of this version?"});
+    };
+    round.own = [&](NodeState& node) -> schema::Result<void> {
+        if (!node.holding) return {};
+        auto reply = own_.stop(order_for(node));
+        if (!reply) return reply.error();
+        node.stopped = std::move(*reply);
+        node.holding = false;
+        return {};
+    };
+    roster_.run(round);
+}
+
+void TraceRun::fetch_halves() {
+    NodeState& own = roster_.own();
+    if (own.stopped) own.halves = own_.all_halves(own.capture_id);
+    Round round;
+    round.action = "read the nodes' halves";
+    round.limit = Milliseconds(60'000);
+    bool more = true;
+    round.request = [&](NodeState& node, std::uint64_t id) {
+        if (!node.stopped || node.halves.size() >= node.stopped->halves_count)
+            return MessageBytes();
+        fbs::HalvesRequestT page;
+        page.capture_id = node.capture_id;
+        page.first = node.halves.size();
+        page.most = kHalvesInPage;
+        return pack(id, page);
+    };
+    round.reply = [&](NodeState& node, fbs::MessageT& message) {
+        auto* page = content_as<fbs::HalvesReplyT>(message);
+        // Until it is wholly read, what is missing here must not make orphans of the others' halves.
+        const bool fits =
+            page != nullptr && page->first == node.halves.size() && !page->halves.empty();
+        if (!fits) {
+            return roster_.drop(node, {ErrorCode::kInput,
+                                       "read the halves of node '" + node.name +
+                                           "': the page does not follow; its calls stay unjoined"});
+        }
+        for (const auto& half : page->halves) node.halves.push_back(half_of(*half));
+        more = more || node.halves.size() < node.stopped->halves_count;
+    };
+    while (more) {
+        more = false;
+        roster_.run(round);
+    }
+}
+
+schema::Result<std::string> TraceRun::index_directory() const {
+    const NodeState& own = roster_.own();
+    if (own.stopped && !own.stopped->path.empty())
+        return own.stopped->path.substr(0, own.stopped->path.rfind('/'));
+    // This node recorded nothing itself and leads others.
+    const std::string root = own_.engine().options().output_root;
+    const std::string directory = root + "/" + name_;
+    for (const std::string& part : {root, directory}) {
+        if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+            return Error{ErrorCode::kInternal, "make the folder " + part + ": " +
+                                                   std::strerror(errno) +
+                                                   "; choose another --output"};
+        }
+    }
+    return directory;
+}
+
+schema::Result<fbs::TraceReplyT> TraceRun::conclude() {
+    TraceResult result = make_result(roster_.nodes(), start_ns_);
+    const JoinOptions options{capture_id_, true};
+    const JoinResult joined = join(result.captures, options);
+    JobHeader header;
+    header.job = own_.engine().options().job;
+    header.leader = own_.engine().options().node;
+    header.capture_id = capture_id_;
+    auto index = build_job_index(header, result.captures, joined);
+    if (!index) return index.error();
+    auto directory = index_directory();
+    if (!directory) return directory.error();
+    auto path = write_job_index(*directory, *index);
+    if (!path) return path.error();
+    fbs::TraceReplyT reply = trace_reply(result, joined);
+    reply.capture_id = capture_id_;
+    reply.job_index = *path;
+    reply.duration_ns =
+        start_ns_.value != 0 ? stop_ns_.value - start_ns_.value : result.duration_ns;
+    return reply;
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,80 @@
+// One trace, led by this agent, from its request to its reply:
+//
+//   meet -> ping -> prepare -> agree on an instant, begin -> wait -> stop -> ping -> halves -> join -> job index -> reply
+//
+// Everything is done to all nodes at once; a node that fails takes no further part and appears in the reply with its error. With
+// `finish` the captures are running already: it starts at stop.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <zmq.hpp>
+
+#include "agent/control/messages.hpp"
+#include "agent/control/node_service.hpp"
+#include "agent/control/outbox.hpp"
+#include "agent/control/roster.hpp"
+#include "schema/result.hpp"
+
+namespace ringside::agent {
+
+/// How another thread ends a trace before its time.
+/// @thread thread-safe
+class Cancel {
+public:
+    void ask(bool keep) {
+        if (!keep) discard_.store(true, std::memory_order_relaxed);
+        event_.raise();
+    }
+    const Event& event() const { return event_; }
+    bool asked() const { return event_.raised(); }
+    bool discard() const { return discard_.load(std::memory_order_relaxed); }
+
+private:
+    Event event_;
+    std::atomic<bool> discard_{false};
+};
+
+/// @thread one: its own
+class TraceRun {
+public:
+    using Tell = std::function<void(fbs::ProgressT)>;
+
+    TraceRun(NodeService& own, zmq::context_t& context, const fbs::TraceRequestT& request,
+             std::uint64_t capture_id, const Cancel& cancel, Tell tell);
+
+    /// @errors Refused: a capture runs here already, or the trace was cancelled; NothingMatched: none of the pids is on any node;
+    ///         Usage, Internal: as their messages say
+    schema::Result<fbs::TraceReplyT> run();
+
+private:
+    schema::Result<void> check_request() const;
+    schema::Result<void> prepare();
+    void begin();
+    void capture();
+    schema::Result<void> find_running();
+    void stop();
+    void fetch_halves();
+    schema::Result<fbs::TraceReplyT> conclude();
+    schema::Result<std::string> index_directory() const;
+    void enter(fbs::Phase phase, std::string text);
+    void tell_progress();
+
+    NodeService& own_;
+    const fbs::TraceRequestT& request_;
+    std::uint64_t capture_id_;
+    const std::string name_;
+    const Cancel& cancel_;
+    Tell tell_;
+    Roster roster_;
+    Nanoseconds start_ns_;  // agreed, leader_ns; 0 where the captures began from the start
+    Nanoseconds stop_ns_;
+    fbs::Phase phase_ = fbs::Phase::Measuring;
+    std::string phase_text_;
+    SteadyTime last_told_;
+};
+
+}  // namespace ringside::agent

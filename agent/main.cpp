@@ -1,0 +1,83 @@
+// ringside-agent: options, signals, and the order in which things are made: the engine takes the directory's lock, only then the socket is
+// bound (a stale one is taken over under that lock), only then a capture from the start begins, and only then "ready" is said.
+#include <signal.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "agent/capture/engine.hpp"
+#include "agent/control/server.hpp"
+#include "agent/options.hpp"
+
+namespace {
+
+using namespace ringside::agent;
+using ringside::schema::Error;
+using ringside::schema::ErrorCode;
+
+int fail(const Error& error) {
+    std::fprintf(stderr, "ringside-agent: %s\n", error.message.c_str());
+    return static_cast<int>(error.code);
+}
+
+/// Signals that end the agent, as a descriptor: blocked before any thread is made, so that all threads inherit that.
+int end_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+    if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return -1;
+    ::signal(SIGPIPE, SIG_IGN);  // a reader of --ready-fd or of the log may go before us
+    return ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void start_log(const std::string& level) {
+    auto logger = spdlog::stderr_color_mt("ringside-agent");
+    logger->set_level(spdlog::level::from_str(level));
+    logger->set_pattern("%n: %^%l%$: %v");
+    spdlog::set_default_logger(std::move(logger));
+}
+
+void say_ready(int fd) {
+    if (fd < 0) return;
+    constexpr char kReady[] = "ready\n";
+    (void)!::write(fd, kReady, sizeof kReady - 1);  // whoever waits and is gone needs no answer
+    ::close(fd);
+}
+
+int run(const AgentOptions& options, int signals) {
+    auto engine = Engine::open(options.engine);
+    if (!engine) return fail(engine.error());
+    auto server = Server::bind(**engine, {options.endpoint, RINGSIDE_VERSION});
+    if (!server) return fail(server.error());
+    if (options.capture_from_start) {
+        CaptureRequest request;
+        request.id = new_capture_id();
+        request.name = options.name;
+        request.max_bytes = options.max_bytes;
+        if (auto started = (*server)->service().capture_from_start(request); !started)
+            return fail(started.error());
+    }
+    say_ready(options.ready_fd);
+    spdlog::info("node {} listens on {}", options.engine.node, options.endpoint);
+    (*server)->serve(signals);
+    auto finished = (*server)->finish();
+    return finished ? 0 : fail(finished.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    int exit_code = 0;
+    const auto options = parse_options(argc, argv, exit_code);
+    if (!options) return exit_code;
+    const int signals = end_signals();
+    if (signals < 0)
+        return fail({ErrorCode::kInternal,
+                     "take signals: no descriptor left; raise the limit of open files"});
+    start_log(options->log_level);
+    return run(*options, signals);
+}

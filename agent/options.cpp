@@ -1,0 +1,109 @@
+#include "agent/options.hpp"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "agent/control/endpoint.hpp"
+
+#ifndef RINGSIDE_VERSION
+#error "meson defines RINGSIDE_VERSION"
+#endif
+
+namespace ringside::agent {
+namespace {
+
+using schema::Error;
+using schema::ErrorCode;
+
+void declare(CLI::App& app, AgentOptions& options) {
+    EngineOptions& engine = options.engine;
+    app.set_version_flag("--version", std::string("ringside-agent ") + RINGSIDE_VERSION);
+    app.add_option("--dir", engine.root,
+                   "root of the job directories (RINGSIDE_DIR, else /dev/shm/ringside-<uid>)");
+    app.add_option("--job", engine.job,
+                   "job: a directory beneath it (RINGSIDE_JOB, else SLURM_JOB_ID, else 'default')");
+    app.add_option("--node", engine.node,
+                   "this node's name in dumps and views (RINGSIDE_NODE, else the hostname)");
+    app.add_option("--endpoint", options.endpoint,
+                   "ipc:///path to listen on (default: agent.sock in the job directory)");
+    app.add_option("--output", engine.output_root,
+                   "dumps are written beneath it only (default /var/tmp/ringside-<uid>)");
+    app.add_flag("--capture-from-start", options.capture_from_start,
+                 "capture at once and until the agent ends or a trace request finishes it");
+    app.add_option("--name", options.name,
+                   "with --capture-from-start: the dump's folder beneath --output");
+    app.add_option("--max-bytes", options.max_bytes,
+                   "with --capture-from-start: bound of the dump's size, 0: none")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--ready-fd", options.ready_fd,
+                   "descriptor to write 'ready' to once everything is in place")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--log-level", options.log_level,
+                   "trace, debug, info, warn, error, critical or off")
+        ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "critical", "off"}));
+    app.add_option("--first-lane-kib", engine.first_lane_kib, "size of a thread's first ring")
+        ->check(CLI::Range(4u, 65536u));
+    app.add_option("--skew-offset-ns", engine.skew_offset_ns,
+                   "tests only: put this node's clock ahead");
+    app.add_option("--skew-drift-ppb", engine.skew_drift_ppb, "tests only: let it run fast");
+}
+
+void set_defaults(AgentOptions& options) {
+    EngineOptions& engine = options.engine;
+    if (engine.root.empty()) engine.root = default_root();
+    if (engine.job.empty()) engine.job = default_job();
+    if (engine.node.empty()) engine.node = default_node();
+    if (engine.output_root.empty()) engine.output_root = default_output_root();
+    if (options.endpoint.empty()) options.endpoint = default_endpoint(engine.root, engine.job);
+}
+
+schema::Result<void> check(const AgentOptions& options) {
+    const EngineOptions& engine = options.engine;
+    if (auto path = socket_path(options.endpoint); !path) return path.error();
+    if (auto checked = check_name("--job", engine.job); !checked) return checked;
+    if (auto checked = check_name("--node", engine.node); !checked) return checked;
+    if (!options.name.empty()) {
+        if (auto checked = check_name("--name", options.name); !checked) return checked;
+    }
+    for (const std::string& directory : {engine.root, engine.output_root}) {
+        if (directory.front() != '/') {
+            return Error{ErrorCode::kUsage,
+                         "directory '" + directory +
+                             "' is relative; give an absolute path to --dir and --output"};
+        }
+    }
+    if (options.ready_fd >= 0 && ::fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC) != 0) {
+        return Error{ErrorCode::kUsage, "--ready-fd " + std::to_string(options.ready_fd) +
+                                            " is not open; pass the write end of a pipe"};
+    }
+    return {};
+}
+
+}  // namespace
+
+std::optional<AgentOptions> parse_options(int argc, char** argv, int& exit_code) {
+    CLI::App app(
+        "Ringside's sidecar: drains the rings of one job directory on this node, captures when "
+        "asked.",
+        "ringside-agent");
+    AgentOptions options;
+    declare(app, options);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        exit_code = app.exit(error) == 0 ? 0 : static_cast<int>(ErrorCode::kUsage);
+        return std::nullopt;
+    }
+    set_defaults(options);
+    if (auto checked = check(options); !checked) {
+        std::fprintf(stderr, "ringside-agent: %s\n", checked.error().message.c_str());
+        exit_code = static_cast<int>(checked.error().code);
+        return std::nullopt;
+    }
+    return options;
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,26 @@
+// The agent's command line. Read once by main.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "agent/capture/engine.hpp"
+
+namespace ringside::agent {
+
+struct AgentOptions {
+    EngineOptions engine;
+    std::string endpoint;
+    bool capture_from_start = false;
+    std::string name;  ///< of the dump's folder; empty: made of the capture's id
+    std::uint64_t max_bytes = 0;
+    int ready_fd = -1;
+    std::string log_level = "warn";
+};
+
+/// Parses and checks; fills in the defaults. Prints help, version and complaints itself.
+/// @param exit_code  set where there is nothing to run: 0 after --help and --version, 2 usage, 5 refused (a tcp endpoint)
+std::optional<AgentOptions> parse_options(int argc, char** argv, int& exit_code);
+
+}  // namespace ringside::agent
