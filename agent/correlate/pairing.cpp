@@ -7,7 +7,9 @@ namespace ringside::agent {
 namespace {
 
 constexpr std::uint64_t kMostPairsTried = 1u << 16;
-constexpr std::int64_t kFarNs = std::numeric_limits<std::int64_t>::max() / 8;
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+// Two bounds and a time of this century add up without overflow.
+constexpr std::int64_t kWidestBoundNs = std::numeric_limits<std::int64_t>::max() / 8;
 
 std::int64_t later(std::int64_t ns, std::int64_t by_ns) {
     std::int64_t sum = 0;
@@ -73,7 +75,7 @@ private:
     void pair_two(std::uint32_t client, std::uint32_t server) {
         const std::int64_t bound = later(
             bounds_.between(halves_[client].at.node, halves_[server].at.node), kViolationGraceNs);
-        if (compatible(halves_[client], halves_[server], kFarNs, bound)) link(client, server);
+        if (compatible(halves_[client], halves_[server], kNever, bound)) link(client, server);
     }
 
     /// Joins those that are each other's only candidate. Going on from there by elimination would be a guess: a half may be lost.
@@ -127,7 +129,7 @@ private:
                 return halves_[c].begin_ns;
             }
         }
-        return kFarNs;
+        return kNever;
     }
 
     void link(std::uint32_t client, std::uint32_t server) {
@@ -144,7 +146,7 @@ private:
 
 PairBound::PairBound(std::span<const NodeCapture> nodes) {
     for (const NodeCapture& node : nodes)
-        bounds_.push_back(std::clamp<std::int64_t>(node.clock.bound_ns, 0, kFarNs));
+        bounds_.push_back(std::clamp<std::int64_t>(node.clock.bound_ns, 0, kWidestBoundNs));
 }
 
 bool before(const TimedHalf& a, const TimedHalf& b) {
