@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "agent/attach/sigbus_guard.hpp"
+#include "schema/ticks.hpp"
 
 namespace ringside::agent {
 namespace {
@@ -38,8 +39,9 @@ bool write_fresh_page(int file) {
 
 /// Fills a temporary file and links it into place: nobody maps a page that is half made, and who comes second adopts the first's.
 schema::Result<void> make_page(int directory, const std::string& path) {
-    const std::string temporary = ".control." + std::to_string(::getpid());
-    ::unlinkat(directory, temporary.c_str(), 0);
+    const std::string temporary =
+        ".control." + std::to_string(::getpid()) + "." +
+        std::to_string(schema::read_ticks(schema::TicksSource::kTsc).value);
     constexpr mode_t kPrivate = 0600;
     const FileHandle file(::openat(directory, temporary.c_str(),
                                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kPrivate));

@@ -180,7 +180,7 @@ std::optional<LaneView> MappedSegment::lane(std::uint32_t index) {
             capacity = entry->capacity_cells.load(kRelaxed);
         }))
         return std::nullopt;
-    if (offset == 0) return std::nullopt;  // being made
+    if (offset == 0) return LaneView{};  // being made
     const bool fits =
         offset % schema::kPageBytes == 0 && offset >= schema::kLanesOffset && offset < bytes() &&
         std::has_single_bit(capacity) && capacity >= kLeastLaneCells &&
@@ -279,21 +279,27 @@ std::optional<LaneCounters> MappedSegment::lane_counters(const LaneView& lane) {
 }
 
 std::optional<LaneContext> MappedSegment::lane_context(const LaneView& lane) {
+    constexpr auto kAcquire = std::memory_order_acquire;
+    constexpr auto kUnknown = static_cast<std::uint32_t>(schema::ContextState::kUnknown);
     LaneContext context;
-    std::uint32_t state = 0;
+    std::uint32_t before = kUnknown, after = kUnknown;
     if (!access([&] {
-            state = lane.header->context_state.load(kRelaxed);
-            context.key = lane.header->context_key.load(kRelaxed);
-            context.trace_hi = lane.header->context_trace_hi.load(kRelaxed);
-            context.trace_lo = lane.header->context_trace_lo.load(kRelaxed);
-            context.span = lane.header->context_span.load(kRelaxed);
+            // SYNC(context): the words are one context where the state is the same on both sides of them.
+            before = lane.header->context_state.load(kAcquire);
+            context.key = lane.header->context_key.load(kAcquire);
+            context.trace_hi = lane.header->context_trace_hi.load(kAcquire);
+            context.trace_lo = lane.header->context_trace_lo.load(kAcquire);
+            context.span = lane.header->context_span.load(kAcquire);
+            after = lane.header->context_state.load(kAcquire);
         }))
         return std::nullopt;
-    if (state > static_cast<std::uint32_t>(schema::ContextState::kUnknown)) {
+    if (before > kUnknown) {
         ++violations_;
         return std::nullopt;
     }
-    context.state = static_cast<schema::ContextState>(state);
+    if (before != after || before == kUnknown)
+        return LaneContext{schema::ContextState::kUnknown, 0, 0, 0, 0};
+    context.state = static_cast<schema::ContextState>(before);
     return context;
 }
 
@@ -315,7 +321,10 @@ bool MappedSegment::open_stack(const LaneView& lane, std::vector<OpenRange>& out
             for (std::uint32_t i = 0; i < depth; ++i) copies[i] = read(i);
             depth = std::min(lane.header->open_depth.load(kAcquire), depth);
             for (std::uint32_t i = 0; i < depth; ++i) {
-                if (copies[i] == read(i)) copies[taken++] = copies[i];
+                if (!(copies[i] == read(i))) continue;
+                // One that is being moved down, because a range below it has ended first, stands in two places for a moment.
+                if (taken != 0 && copies[taken - 1] == copies[i]) continue;
+                copies[taken++] = copies[i];
             }
         }))
         return false;

@@ -38,6 +38,7 @@ public:
     /// @thread one consumer
     std::optional<SegmentPulse> pulse();
     std::optional<SegmentFacts> facts();
+    /// @return a view with a null header while the process is making the lane
     std::optional<LaneView> lane(std::uint32_t index);
     std::optional<NameFacts> name_of(schema::NameId id);
     std::optional<AttributeFacts> attribute_of(schema::AttributeId id);

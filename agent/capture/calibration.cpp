@@ -28,6 +28,8 @@ Nanoseconds Calibration::node_ns(Ticks ticks) const {
 
 Ticks Calibration::ticks_at(Nanoseconds node_ns) const {
     const auto run = static_cast<double>(node_ns.value - reference_ns) * ticks_per_second / 1e9;
+    // Before the ticks began there is only their first.
+    if (run < -static_cast<double>(reference_ticks)) return {0};
     return {reference_ticks + static_cast<std::uint64_t>(std::llround(run))};
 }
 

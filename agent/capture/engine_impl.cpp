@@ -97,6 +97,7 @@ Result<void> EngineImpl::order(const CaptureRequest& request, bool from_start) {
     if (from_start) capture->begin(0);
     for (const auto& process : table_.all()) {
         process->in_capture = false;
+        process->refresh();  // what it has loaded since: who has a framework is waited for
         if (capture->include(*process) && capture->selects_some())
             process->segment->set_selected(true);
     }

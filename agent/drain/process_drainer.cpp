@@ -26,14 +26,21 @@ void ProcessDrainer::start(std::uint32_t index) {
 void ProcessDrainer::adopt_lanes(bool fresh) {
     const auto pulse = segment_->pulse();
     if (!pulse) return;
-    if (lanes_.size() < pulse->lanes_in_use) lanes_.resize(pulse->lanes_in_use);
+    if (lanes_.size() < pulse->lanes_in_use) {
+        lanes_.resize(pulse->lanes_in_use);
+        refused_.resize(pulse->lanes_in_use);
+    }
     if (lane_count_ == lanes_.size()) return;
     for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
-        if (lanes_[i]) continue;
+        if (lanes_[i] || refused_[i]) continue;
         const auto view = segment_->lane(i);
-        if (!view) continue;
-        lanes_[i] = std::make_unique<LaneDrainer>(i, *view, fresh, *segment_);
+        if (view && view->header == nullptr) continue;
         ++lane_count_;
+        if (view) {
+            lanes_[i] = std::make_unique<LaneDrainer>(i, *view, fresh, *segment_);
+        } else {
+            refused_[i] = true;
+        }
     }
 }
 

@@ -61,7 +61,8 @@ private:
 
     MappedSegment* segment_;
     std::vector<std::unique_ptr<LaneDrainer>> lanes_;  ///< by index; null: not yet made, or refused
-    std::uint32_t lane_count_ = 0;
+    std::vector<bool> refused_;                        ///< lanes that lie where none can
+    std::uint32_t lane_count_ = 0;                     ///< of both
     std::uint32_t index_ = 0;
     bool keeping_ = false;
     NameBook names_;
