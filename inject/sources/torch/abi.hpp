@@ -59,8 +59,16 @@ inline constexpr char kMarkComplete[] = RS_AGENT
     "20markFutureAsCompleteESt10shared_ptrINS2_15AtomicJitFutureEEN3c1013intrusive_ptrINS1_"
     "7MessageENS6_" RS_NULL_TYPE "IS8_EEEESt6vectorINS6_6StreamESaISE_EE";
 
+/// void sendCompletedResponseMessage(shared_ptr<Pipe>&, Future&, uint64_t message id, vector<Stream>)
+inline constexpr char kRespond[] = RS_AGENT
+    "28sendCompletedResponseMessageERSt10shared_ptrIN10tensorpipe4PipeEERN3c106ivalue6FutureEmSt"
+    "6vectorINS8_6StreamESaISD_EE";
+
 /// void c10::ThreadPool::run(function<void()>)
 inline constexpr char kPoolRun[] = "_ZN3c1010ThreadPool3runESt8functionIFvvEE";
+
+/// The agent's vtable: there wherever torch was built with TensorPipe, whatever else is named.
+inline constexpr char kAgentVtable[] = "_ZTVN5torch11distributed3rpc15TensorPipeAgentE";
 
 // Accessors: all exported, so no offset of Message, Pipe or the agent is needed.
 inline constexpr char kMessageId[] = RS_RPC_CONST "7Message2idEv";

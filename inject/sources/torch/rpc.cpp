@@ -1,6 +1,7 @@
 #include "inject/sources/torch/rpc.hpp"
 
 #include <cstring>
+#include <initializer_list>
 
 #include "inject/core/emit.hpp"
 #include "inject/sources/torch/abi.hpp"
@@ -22,6 +23,7 @@ enum Hook : std::uint32_t {
     kHookErrorNewString,
     kHookErrorOldString,
     kHookComplete,
+    kHookRespond,
     kHookPoolRun,
     kHookCount,
 };
@@ -189,6 +191,13 @@ void wrap_complete(void* agent, void** atomic_future, void** message, void* stre
     if (before.word != 0) restore_context(before);
 }
 
+void wrap_respond(void* agent, void** pipe, void* future, std::uint64_t message_id, void* streams) {
+    using Respond = void(void*, void**, void*, std::uint64_t, void*);
+    original<Respond>(kHookRespond)(agent, pipe, future, message_id, streams);
+    HookScope hook;
+    if (hook) give_up_serving(hook.lane(), agent, *pipe, message_id);
+}
+
 void call_task(const void* storage) {
     using Invoke = void(const void*);
     TaskPool::Entry* const entry = TaskPool::entry_of(storage);
@@ -230,6 +239,7 @@ SlotHook g_hooks[kHookCount] = {
     {kMarkErrorOldString, reinterpret_cast<void*>(wrap_error<kHookErrorOldString>),
      &g_originals[kHookErrorOldString], 0},
     {kMarkComplete, reinterpret_cast<void*>(wrap_complete), &g_originals[kHookComplete], 0},
+    {kRespond, reinterpret_cast<void*>(wrap_respond), &g_originals[kHookRespond], 0},
     {kPoolRun, reinterpret_cast<void*>(wrap_pool_run), &g_originals[kHookPoolRun], 0},
 };
 
@@ -274,8 +284,7 @@ SlotSet& torch_slots() {
 
 RpcAbility prepare_rpc() {
     RpcAbility ability;
-    ability.present =
-        find_symbol(g_slots, kWorkerInfo) != nullptr && find_symbol(g_slots, kPipeRead) != nullptr;
+    ability.present = find_symbol(g_slots, kAgentVtable) != nullptr;
     if (!ability.present) return ability;
     scan_slots(g_slots);
     g_accessors_found = find_accessors(g_slots);

@@ -66,8 +66,10 @@ static_assert(sizeof(WorkerName::text) > kMaxWorkerName);
 
 template <class Function>
 bool find(const SlotSet& libraries, const char* symbol, Function** out) {
-    *out = reinterpret_cast<Function*>(find_symbol(libraries, symbol));
-    return *out != nullptr;
+    // Looked up again when objects have been loaded, while hooks run: a found accessor never becomes null in between.
+    void* const address = find_symbol(libraries, symbol);
+    if (address != nullptr) *out = reinterpret_cast<Function*>(address);
+    return address != nullptr;
 }
 
 }  // namespace

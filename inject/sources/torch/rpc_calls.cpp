@@ -283,6 +283,14 @@ void end_serving(ThreadLane& lane, void* agent, void* pipe, const MessageView& m
     if (lane.context().key == served.half) lane.set_context({});
 }
 
+void give_up_serving(ThreadLane& lane, void* agent, void* pipe, std::uint64_t id) {
+    const schema::SpanId span =
+        schema::torch_span_id(pipe_peer(pipe).text, agent_name(agent).text, id);
+    ServedRequest served;
+    if (!g_served.take(served_key(span), &served) || served.word != capture_word()) return;
+    lane.rpc_end(SourceId::kTorch, served.half, RpcStatus::kError, 0);
+}
+
 void forget_calls() {
     g_calls.clear();
     g_served.clear();

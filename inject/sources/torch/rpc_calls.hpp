@@ -49,6 +49,9 @@ void enter_request(ThreadLane& lane, void* message);
 /// A response is written: the server's half ends.
 void end_serving(ThreadLane& lane, void* agent, void* pipe, const MessageView& message);
 
+/// The response to request `id` has been dealt with. Where none was written, as the agent is shutting down, the half ends here.
+void give_up_serving(ThreadLane& lane, void* agent, void* pipe, std::uint64_t id);
+
 /// Forgets all calls and requests: a capture has ended.
 void forget_calls();
 
