@@ -79,7 +79,10 @@ void JobBuilder::pair_process(Index process) {
     }
     job_.halves.insert(job_.halves.end(), state.halves.begin(), state.halves.end());
     job_.asyncs.insert(job_.asyncs.end(), state.asyncs.begin(), state.asyncs.end());
-    state = ProcessState{{}, {}, {}, {}, {}, std::move(state.server_halves)};
+    state.asyncs = {};
+    state.async_ends = {};
+    state.halves = {};
+    state.rpc_ends = {};
 }
 
 }  // namespace ringside::viewer_export::load

@@ -114,6 +114,7 @@ struct Call {
     Index server;
     CallState state;
     bool unfinished;  ///< begun, and never ended because a process died
+    bool reply;       ///< the ends of its halves are the two ends of one reply
 
     /// The request is in these dumps at both ends.
     bool both() const { return client != kNone && server != kNone; }

@@ -39,11 +39,8 @@ bool is_real(const Job& job, const Call& call) {
 }
 
 bool reply_joined(const Job& job, const Call& call) {
-    if (call.state != CallState::kJoined || !call.both()) return false;
-    const Half& client = job.halves[call.client];
-    // A caller that gave up, or whose peer went away, has an end but no answer.
-    return client.ended() && job.halves[call.server].ended() &&
-           (client.status == schema::RpcStatus::kOk || client.status == schema::RpcStatus::kError);
+    return call.reply && call.state == CallState::kJoined && call.both() &&
+           job.halves[call.client].ended() && job.halves[call.server].ended();
 }
 
 bool is_internal(const Job& job, const Call& call) {

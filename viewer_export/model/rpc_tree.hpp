@@ -17,7 +17,7 @@ namespace ringside::viewer_export::model {
 
 /// The call has a half that is a record of these dumps.
 bool is_real(const Job& job, const Call& call);
-/// Request and reply are both in these dumps: the caller had an answer that the callee sent.
+/// The index says that the callee's answer is the one that the caller had, and both ends are in these dumps.
 bool reply_joined(const Job& job, const Call& call);
 /// torch's own traffic (`torch.distributed.rpc.api`, RRef and autograd bookkeeping): hidden unless asked for.
 bool is_internal(const Job& job, const Call& call);

@@ -12,7 +12,7 @@
 namespace ringside::viewer_export {
 
 struct ChromeOptions {
-    std::string trace_name;  ///< empty: the path
+    std::string trace_name = {};  ///< empty: the path
 };
 
 /// What was written. slices = ranges + asyncs + rpc_halves + iterations.

@@ -129,14 +129,17 @@ void EventWriter::rows() {
     }
 }
 
-void EventWriter::end_args(model::End end, Index process) {
+void EventWriter::end_args(model::End end, Index index) {
     if (end == model::End::kEnded) return;
+    const model::Process& process = job_.processes[index];
     if (end == model::End::kUnfinished) {
         json_.text(",\"Ended\":\"no: its process died; drawn to the last evidence of it\"");
-    } else if (job_.nodes[job_.processes[process].node].complete) {
+    } else if (!job_.nodes[process.node].complete) {
+        json_.text(",\"Ended\":\"no: the dump was cut short; drawn to its last record\"");
+    } else if (process.fate == model::Fate::kRunning) {
         json_.text(",\"Ended\":\"no: open when the capture stopped\"");
     } else {
-        json_.text(",\"Ended\":\"no: the dump was cut short; drawn to its last record\"");
+        json_.text(",\"Ended\":\"no: open when its process ended\"");
     }
 }
 

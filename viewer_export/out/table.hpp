@@ -12,7 +12,7 @@
 namespace ringside::viewer_export {
 
 struct TableOptions {
-    std::string sort_by;  ///< one of table_sort_keys(); empty: as registered (by first begin)
+    std::string sort_by = {};  ///< one of table_sort_keys(); empty: as registered (by first begin)
     std::size_t row_limit = 100;  ///< 0: all
     bool full_names = false;      ///< else names are cut to 52 characters and `...`
     bool internal = false;        ///< torch's own messages too
