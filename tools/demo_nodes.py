@@ -43,7 +43,9 @@ def read_text(path):
 class Demo:
     def __init__(self, work, output):
         self.work, self.output = work, os.path.abspath(output)
+        self.dumps = tempfile.mkdtemp(prefix="ringside-demo-", dir="/var/tmp")  # of the agents: on a disk
         self.children = contextlib.ExitStack()
+        self.children.callback(shutil.rmtree, self.dumps, True)
         self.port = self.free_port()
 
     @staticmethod
@@ -93,7 +95,7 @@ class Demo:
             root = os.path.join(self.work, name)
             endpoint = "ipc://" + os.path.join(self.work, name + ".sock")
             read_end, write_end = os.pipe()
-            agent = self.start(name, [kAgent, "--node", name, "--dir", root, "--job", "demo", "--endpoint", endpoint, "--output", os.path.join(self.work, "out"),
+            agent = self.start(name, [kAgent, "--node", name, "--dir", root, "--job", "demo", "--endpoint", endpoint, "--output", self.dumps,
                                       "--skew-offset-ns", str(offset_ns), "--skew-drift-ppb", str(drift_ppb), "--ready-fd", str(write_end)], pass_fds=(write_end,))
             os.close(write_end)
             with os.fdopen(read_end) as ready:
