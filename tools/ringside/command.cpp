@@ -35,9 +35,10 @@ Error cannot_write(const std::string& path, int error_number) {
                                    "; name a file in a directory that you may write"};
 }
 
+/// lstat, not stat: a rename replaces the link, not what it leads to.
 bool is_special(const std::string& path) {
     struct stat status {};
-    return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+    return ::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
 }
 
 }  // namespace
@@ -63,10 +64,11 @@ Result<void> print(const std::string& text) {
     return {};
 }
 
+void print_to_stderr(const std::string& text) {
+    write_all(STDERR_FILENO, text);
+}
+
 Result<void> write_file(const std::string& path, const std::string& text) {
-    if (path == "-") {
-        return print(text);
-    }
     const bool direct = is_special(path);
     const std::string target = direct ? path : path + ".partial";
     const int file = ::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "schema/result.hpp"
 
@@ -27,24 +28,28 @@ inline constexpr int kExitSignal = 128;     ///< plus the signal's number
 /// What a verb does once its options are read; the value is the exit status.
 using Action = std::function<int()>;
 
+using Words = std::vector<std::string>;
+
 /// Adds one verb's options and examples to its parser.
+/// @param rest  the words that are not parsed: the command of `run`, the agent's own options of `agent`; outlives the action
 /// @return what to do when this verb was asked for; called after parsing
-using Setup = Action (*)(CLI::App& verb);
+using Setup = Action (*)(CLI::App& verb, const Words& rest);
 
 struct Verb {
     const char* name;
     const char* summary;
     Setup setup;
+    bool takes_rest = false;
 };
 
-Action setup_run(CLI::App& verb);
-Action setup_trace(CLI::App& verb);
-Action setup_status(CLI::App& verb);
-Action setup_ps(CLI::App& verb);
-Action setup_table(CLI::App& verb);
-Action setup_export(CLI::App& verb);
-Action setup_version(CLI::App& verb);
-Action setup_agent(CLI::App& verb);
+Action setup_run(CLI::App& verb, const Words& rest);
+Action setup_trace(CLI::App& verb, const Words& rest);
+Action setup_status(CLI::App& verb, const Words& rest);
+Action setup_ps(CLI::App& verb, const Words& rest);
+Action setup_table(CLI::App& verb, const Words& rest);
+Action setup_export(CLI::App& verb, const Words& rest);
+Action setup_version(CLI::App& verb, const Words& rest);
+Action setup_agent(CLI::App& verb, const Words& rest);
 
 /// One line on stderr, `ringside: MESSAGE`.
 /// @thread thread-safe
@@ -56,8 +61,12 @@ int fail(const Error& error);
 /// Writes `text` to stdout and flushes it; a closed pipe or full disk is an error, not a silence.
 Result<void> print(const std::string& text);
 
+/// Writes `text` to stderr; what can't be written there can't be told either.
+void print_to_stderr(const std::string& text);
+
 /// Writes a whole file: under a temporary name beside it, then renamed, so that nothing half-written bears the final name.
-/// @param path  `-` and devices such as /dev/stdout are written directly
+/// @param path  written directly where it exists and is no ordinary file itself: a device, a pipe, a link (a rename would replace the
+///              link, /dev/stderr for one)
 /// @errors Usage: the directory is missing or can't be written
 Result<void> write_file(const std::string& path, const std::string& text);
 

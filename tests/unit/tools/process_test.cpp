@@ -69,10 +69,9 @@ TEST_CASE("process: a signal sent to us reaches the child, and we live") {
     Descriptor tell(ends[1]);
     ::fcntl(ready.number(), F_SETFD, FD_CLOEXEC);
     SignalGuard signals;
-    const auto child =
-        start_process(shell("trap 'exit 44' TERM; echo >&" + std::to_string(tell.number()) +
-                            "; while :; do :; done"),
-                      signals);
+    const auto child = start_process(shell("trap 'exit 44' TERM; echo >&" +
+                                           std::to_string(tell.number()) + "; while :; do :; done"),
+                                     signals);
     REQUIRE(child);
     char byte = 0;
     REQUIRE(::read(ready.number(), &byte, 1) == 1);

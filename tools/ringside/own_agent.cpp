@@ -1,0 +1,139 @@
+// Starts, awaits, ends and cleans up after an agent.
+#include "tools/ringside/own_agent.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "agent/control/endpoint.hpp"
+#include "tools/ringside/command.hpp"
+
+namespace ringside::tools {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// An agent that was told to end writes what it still holds; beyond this it hangs.
+constexpr std::chrono::seconds kPatience{20};
+
+ChildOptions agent_command(const OwnAgentOptions& options, const std::string& endpoint, int ready) {
+    ChildOptions child;
+    child.program = options.program;
+    child.arguments = {options.program,
+                       "--dir",
+                       options.root,
+                       "--job",
+                       options.job,
+                       "--endpoint",
+                       endpoint,
+                       "--output",
+                       options.output_root,
+                       "--name",
+                       options.dump_name,
+                       "--capture-from-start",
+                       "--ready-fd",
+                       std::to_string(ready)};
+    if (!options.node.empty()) {
+        child.arguments.insert(child.arguments.end(), {"--node", options.node});
+    }
+    child.environment = {
+        {"RINGSIDE_DISABLE", "1"}};  // where the user preloads the shim into everything
+    child.own_group = true;          // Ctrl-C is for the command; the agent ends after it
+    child.ends_with_us = true;
+    child.inherited_descriptor = ready;
+    return child;
+}
+
+}  // namespace
+
+OwnAgent::OwnAgent(const OwnAgentOptions& options, SignalGuard& signals)
+    : signals_(signals),
+      directory_((fs::path(options.root) / options.job).string()),
+      endpoint_(agent::default_endpoint(options.root, options.job)) {}
+
+Result<std::unique_ptr<OwnAgent>> OwnAgent::start(const OwnAgentOptions& options,
+                                                  SignalGuard& signals) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+        return Error{ErrorCode::kInternal, "start the agent: pipe: " + errno_text(errno)};
+    }
+    Descriptor read_end(ends[0]);
+    Descriptor write_end(ends[1]);
+    std::unique_ptr<OwnAgent> agent(new OwnAgent(options, signals));
+    const auto child =
+        start_process(agent_command(options, agent->endpoint_, write_end.number()), signals);
+    if (!child) {
+        return child.error();
+    }
+    agent->pid_ = *child;
+    write_end.close();
+    const auto ready = agent->await_ready(read_end.number());
+    if (!ready) {
+        return ready.error();
+    }
+    return agent;
+}
+
+OwnAgent::~OwnAgent() {
+    end();
+    remove_traces();
+}
+
+Result<void> OwnAgent::await_ready(int ready_descriptor) {
+    while (true) {
+        std::array<pollfd, 2> waiting = {pollfd{ready_descriptor, POLLIN, 0},
+                                         pollfd{signals_.descriptor(), POLLIN, 0}};
+        if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) {
+            return Error{ErrorCode::kInternal, "wait for the agent: poll: " + errno_text(errno)};
+        }
+        if (waiting[0].revents != 0) {
+            char byte = 0;
+            if (::read(ready_descriptor, &byte, 1) == 1) {
+                return {};
+            }
+            return Error{ErrorCode::kInternal, "start the agent in " + directory_ +
+                                                   ": it ended before it was ready (its own words "
+                                                   "stand above); the command was not started"};
+        }
+        while (const auto signal = signals_.take()) {
+            if (signal->number != SIGCHLD) {
+                return Error{ErrorCode::kInternal, "stopped by signal " +
+                                                       std::to_string(signal->number) +
+                                                       " before the command was started"};
+            }
+        }
+    }
+}
+
+void OwnAgent::end() {
+    if (pid_ < 0) {
+        return;
+    }
+    ::kill(pid_, SIGTERM);
+    if (!wait_at_most(pid_, signals_, kPatience)) {
+        say("the agent (pid " + std::to_string(pid_) + ") did not end within " +
+            std::to_string(kPatience.count()) + " s: killed; what it had not written is lost");
+        ::kill(pid_, SIGKILL);
+        wait_at_most(pid_, signals_, kPatience);
+    }
+    pid_ = -1;
+}
+
+void OwnAgent::remove_traces() const {
+    std::error_code ignored;
+    if (const auto socket = agent::socket_path(endpoint_)) {
+        fs::remove(*socket, ignored);
+    }
+    fs::remove_all(directory_, ignored);  // does not follow links
+}
+
+}  // namespace ringside::tools

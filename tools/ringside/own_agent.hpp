@@ -1,0 +1,51 @@
+// The agent of one `ringside run`: started before the command, ended after it, with a job directory of its own, and nothing of it left
+// behind however it ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "schema/result.hpp"
+#include "tools/ringside/install_paths.hpp"
+#include "tools/ringside/process.hpp"
+
+namespace ringside::tools {
+
+struct OwnAgentOptions {
+    std::string program;      ///< ringside-agent
+    std::string root;         ///< holds job directories
+    std::string job;          ///< the directory beneath it; ours alone
+    std::string output_root;  ///< exists
+    std::string dump_name;    ///< folder beneath it
+    std::string node;         ///< empty: the agent's default
+};
+
+/// @thread main thread
+class OwnAgent {
+public:
+    /// Starts it with --capture-from-start and waits until it records.
+    /// @errors Internal: it can't be started, or ended before it was ready (it has said why itself); a signal came meanwhile
+    static Result<std::unique_ptr<OwnAgent>> start(const OwnAgentOptions& options,
+                                                   SignalGuard& signals);
+    /// Ends it and removes its job directory and socket.
+    ~OwnAgent();
+    OwnAgent(const OwnAgent&) = delete;
+    OwnAgent& operator=(const OwnAgent&) = delete;
+
+    const std::string& endpoint() const { return endpoint_; }
+
+private:
+    OwnAgent(const OwnAgentOptions& options, SignalGuard& signals);
+    Result<void> await_ready(int ready_descriptor);
+    void end();
+    void remove_traces() const;
+
+    SignalGuard& signals_;
+    std::string directory_;
+    std::string endpoint_;
+    pid_t pid_ = -1;
+};
+
+}  // namespace ringside::tools

@@ -1,0 +1,123 @@
+// `ringside ps`: the processes that the agents see, what each source reached in them, what was lost.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/ringside/agents.hpp"
+#include "tools/ringside/command.hpp"
+#include "tools/ringside/words.hpp"
+
+namespace ringside::tools {
+
+namespace {
+
+struct PsOptions {
+    std::string hosts;
+    bool json = false;
+};
+
+std::string command_text(const fbs::ProcessT& process) {
+    std::string text;
+    for (const std::string& argument : process.command_line) {
+        text += (text.empty() ? "" : " ") + argument;
+    }
+    return text.empty() ? process.executable : text;
+}
+
+std::string sources_text(const fbs::ProcessT& process) {
+    std::string text;
+    for (const auto& source : process.sources) {
+        if (source->level == fbs::SourceLevel::Absent) {
+            continue;
+        }
+        text +=
+            (text.empty() ? "" : ", ") + source_word(source->id) + " " + level_word(source->level);
+        text += source->reason.empty() ? "" : " (" + source->reason + ")";
+    }
+    return text.empty() ? "none" : text;
+}
+
+nlohmann::json as_json(const std::string& node, const fbs::ProcessStatusT& status) {
+    const fbs::ProcessT& process = *status.process;
+    nlohmann::json sources = nlohmann::json::array();
+    for (const auto& source : process.sources) {
+        sources.push_back({{"name", source_word(source->id)},
+                           {"level", level_word(source->level)},
+                           {"reason", source->reason}});
+    }
+    return {
+        {"node", node},
+        {"pid", process.pid},
+        {"parent_pid", process.parent_pid},
+        {"rank", process.rank},
+        {"worker", process.worker_name},
+        {"worker_id", process.worker_id},
+        {"executable", process.executable},
+        {"command", process.command_line},
+        {"alive", status.alive},
+        {"attached", status.attached},
+        {"sources", sources},
+        {"lanes", status.lanes},
+        {"events", status.events},
+        {"lost", status.lost},
+        {"verdict", verdict_word(status.verdict)},
+        {"reason", status.reason},
+    };
+}
+
+std::vector<std::string> as_row(const std::string& node, const fbs::ProcessStatusT& status) {
+    const fbs::ProcessT& process = *status.process;
+    return {
+        node,
+        std::to_string(process.pid),
+        process.rank < 0 ? "-" : std::to_string(process.rank),
+        process.worker_name.empty() ? "-" : process.worker_name,
+        status.alive ? "alive" : verdict_word(status.verdict),
+        grouped(status.events),
+        grouped(status.lost),
+        sources_text(process),
+        command_text(process),
+    };
+}
+
+int run_ps(const PsOptions& options) {
+    const auto endpoints = endpoints_of(options.hosts);
+    if (!endpoints) {
+        return fail(endpoints.error());
+    }
+    nlohmann::json list = nlohmann::json::array();
+    std::vector<std::vector<std::string>> rows = {
+        {"NODE", "PID", "RANK", "WORKER", "STATE", "EVENTS", "LOST", "SOURCES", "COMMAND"}};
+    const int status = ask_each<fbs::ProcessesReplyT, fbs::ProcessesRequestT>(
+        *endpoints, [&](const std::string&, const fbs::ProcessesReplyT& reply) {
+            for (const auto& process : reply.processes) {
+                if (process != nullptr && process->process != nullptr) {
+                    list.push_back(as_json(reply.node, *process));
+                    rows.push_back(as_row(reply.node, *process));
+                }
+            }
+        });
+    if (status != kExitGood && list.empty()) {
+        return status;
+    }
+    const auto printed = print(options.json ? list.dump(2) + "\n" : columns(rows));
+    return printed ? status : fail(printed.error());
+}
+
+}  // namespace
+
+Action setup_ps(CLI::App& verb, const Words&) {
+    const auto options = std::make_shared<PsOptions>();
+    add_hosts_option(verb, options->hosts);
+    verb.add_flag("--json", options->json, "one JSON array, an object a process");
+    verb.footer(
+        "Examples:\n"
+        "  ringside ps\n"
+        "  ringside ps --hosts ipc:///tmp/a.sock,ipc:///tmp/b.sock --json\n"
+        "Exit status: 0 all answered, 2 usage, 4 no agent there, 5 refused");
+    return [options] { return run_ps(*options); };
+}
+
+}  // namespace ringside::tools

@@ -1,0 +1,283 @@
+// `ringside run`: one command traced from its first to its last instruction, by an agent that nobody had to start.
+//
+//   agent up (capture on) -> command, preloaded -> its end -> captures ended, joined -> table -> the command's own status
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "agent/control/client.hpp"
+#include "agent/control/endpoint.hpp"
+#include "tools/ringside/command.hpp"
+#include "tools/ringside/install_paths.hpp"
+#include "tools/ringside/job_input.hpp"
+#include "tools/ringside/output_dir.hpp"
+#include "tools/ringside/own_agent.hpp"
+#include "tools/ringside/process.hpp"
+#include "tools/ringside/progress.hpp"
+#include "tools/ringside/trace_report.hpp"
+#include "tools/ringside/traceable.hpp"
+#include "tools/ringside/words.hpp"
+#include "viewer_export/out/table.hpp"
+
+namespace ringside::tools {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kOwnFailure = static_cast<int>(ErrorCode::kInternal);
+
+struct Options {
+    std::string output;
+    std::string table;
+    std::string node;
+    bool json = false;
+};
+
+/// Our own failure is 125 here, whatever it was: the other codes are the command's.
+int own_failure(const Error& error) {
+    fail(error);
+    return kOwnFailure;
+}
+
+std::string variable(const char* name) {
+    const char* const value = ::getenv(name);
+    return value == nullptr ? std::string() : std::string(value);
+}
+
+/// The folder in which the agent writes while the command runs, so that nothing unfinished bears a final name. Gone with its owner
+/// unless files that could not be brought to their place are in it.
+class Workshop {
+public:
+    explicit Workshop(const OutputDir& output)
+        : name_("unfinished-" + std::to_string(::getpid())),
+          path_(output.absolute() + "/" + name_) {}
+    ~Workshop() { ::rmdir(path_.c_str()); }
+    Workshop(const Workshop&) = delete;
+    Workshop& operator=(const Workshop&) = delete;
+
+    const std::string& name() const { return name_; }
+
+private:
+    std::string name_;
+    std::string path_;
+};
+
+/// What the command is started with.
+struct Target {
+    std::string program;
+    bool preload = true;
+};
+
+/// Says what keeps the preload from the program, and decides.
+Target target_of(const std::string& program) {
+    const TraceCheck check = check_traceable(program);
+    if (check.answer != Traceability::kYes) {
+        say(check.reason);
+    }
+    return {program, check.answer != Traceability::kMustNotLoad};
+}
+
+ChildOptions command_of(const Target& target, const Words& words, const std::string& shim,
+                        const std::string& root, const std::string& job) {
+    ChildOptions child;
+    child.program = target.program;
+    child.arguments = words;
+    child.environment = {{"RINGSIDE_DIR", root}, {"RINGSIDE_JOB", job}};
+    if (target.preload) {
+        const std::string before = variable("LD_PRELOAD");
+        child.environment.emplace_back("LD_PRELOAD", before.empty() ? shim : shim + ":" + before);
+    }
+    return child;
+}
+
+/// Starts the command, waits for it, hands it the signals that come.
+/// @return its status as a shell tells it; 126 or 127 where it could not be started
+int run_command(const ChildOptions& command, SignalGuard& signals) {
+    int exec_errno = 0;
+    const auto child = start_process(command, signals, &exec_errno);
+    if (!child) {
+        fail(child.error());
+        if (exec_errno == 0) {
+            return kOwnFailure;
+        }
+        return exec_errno == ENOENT ? kExitNotFound : kExitCannotRun;
+    }
+    return status_of(wait_forwarding(*child, signals));
+}
+
+/// Ends the captures and brings dump and index into the output directory.
+Result<fbs::TraceReplyT> finish(const std::string& endpoint, const OutputDir& output) {
+    const Progress progress("writing the trace");
+    auto client = agent::Client::connect(endpoint);
+    if (!client) {
+        return client.error();
+    }
+    fbs::TraceRequestT request;
+    request.finish = true;
+    auto reply = (*client)->trace(request, {});
+    if (!reply) {
+        return reply;
+    }
+    for (auto& node : reply->nodes) {
+        if (node->path.empty()) {
+            return Error{ErrorCode::kInternal,
+                         "write the dump of node " + node->name + ": " + node->error};
+        }
+        const auto path = output.take(node->path, false);
+        if (!path) {
+            return path.error();
+        }
+        node->path = *path;
+    }
+    const auto index = output.take(reply->job_index, false);
+    if (!index) {
+        return index.error();
+    }
+    return reply;
+}
+
+std::string summary(const fbs::TraceReplyT& reply, const OutputDir& output) {
+    std::uint64_t records = 0;
+    std::uint64_t lost = 0;
+    for (const auto& node : reply.nodes) {
+        records += node->records;
+        lost += node->lost;
+    }
+    return grouped(reply.verdicts.size()) + " processes, " + grouped(records) + " records, " +
+           grouped(lost) + " lost; " + calls_line(reply) + "; the trace is in " + output.shown();
+}
+
+/// What went wrong with single processes: the table does not say it.
+void say_bad_verdicts(const fbs::TraceReplyT& reply) {
+    for (const auto& process : reply.verdicts) {
+        if (!is_good(process->verdict, process->reason)) {
+            say("pid " + std::to_string(process->pid) + ": " + verdict_word(process->verdict) +
+                (process->reason.empty() ? "" : " (" + process->reason + ")"));
+        }
+    }
+}
+
+Result<void> show(const Options& options, const OutputDir& output) {
+    const auto job = load_input({{output.absolute()}, true});
+    if (!job) {
+        return job.error();
+    }
+    const auto text =
+        options.json ? viewer_export::table_json(*job, {}) : viewer_export::render_table(*job, {});
+    if (!text) {
+        return text.error();
+    }
+    if (options.table.empty()) {
+        print_to_stderr(*text);
+        return {};
+    }
+    return write_file(options.table, *text);
+}
+
+/// Everything after the command has ended. Its status is what counts: a failure of ours is said and no more.
+void conclude(const Options& options, const std::string& endpoint, const OutputDir& output) {
+    const auto reply = finish(endpoint, output);
+    if (!reply) {
+        fail(reply.error());
+        return;
+    }
+    say_bad_verdicts(*reply);
+    if (const auto shown = show(options, output); !shown) {
+        fail(shown.error());
+    }
+    say(summary(*reply, output));
+}
+
+Result<InstallPaths> checked_paths() {
+    const auto self = own_executable();
+    auto paths = self ? find_install_paths(*self) : Result<InstallPaths>(self.error());
+    if (paths && paths->shim.find_first_of(" :") != std::string::npos) {
+        return Error{ErrorCode::kInternal,
+                     "preload " + paths->shim +
+                         ": the loader splits LD_PRELOAD at spaces and colons; "
+                         "install ringside in a path without them"};
+    }
+    return paths;
+}
+
+/// A table that can't be written is better known before the command runs than after.
+Result<void> check_table(const std::string& path) {
+    const fs::path folder = fs::path(path).parent_path();
+    if (path.empty() || ::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0) {
+        return {};
+    }
+    return Error{ErrorCode::kUsage, "write " + path + ": " + errno_text(errno) +
+                                        "; name a file in a directory that you may write"};
+}
+
+int run_traced(const Options& options, const Words& words) {
+    if (words.empty()) {
+        return fail({ErrorCode::kUsage, "run: no command given; see `ringside run --help`"});
+    }
+    const FoundProgram found = find_program(words[0], variable("PATH"));
+    if (found.exit_code != 0) {
+        say(found.reason);
+        return found.exit_code;
+    }
+    const auto paths = checked_paths();
+    if (!paths) {
+        return own_failure(paths.error());
+    }
+    if (const auto table = check_table(options.table); !table) {
+        return own_failure(table.error());
+    }
+    const std::string pid = std::to_string(::getpid());
+    const auto output = OutputDir::open(
+        options.output, "ringside-" + fs::path(words[0]).filename().string() + "-" + pid);
+    if (!output) {
+        return own_failure(output.error());
+    }
+    const Target target = target_of(found.path);
+    SignalGuard signals;
+    const Workshop workshop(*output);
+    const std::string root = agent::default_root();
+    const std::string job = "run-" + pid;
+    const auto agent = OwnAgent::start(
+        {paths->agent, root, job, output->absolute(), workshop.name(), options.node}, signals);
+    if (!agent) {
+        return own_failure(agent.error());
+    }
+    const int status = run_command(command_of(target, words, paths->shim, root, job), signals);
+    conclude(options, (*agent)->endpoint(), *output);
+    return status;
+}
+
+}  // namespace
+
+Action setup_run(CLI::App& verb, const Words& rest) {
+    const auto options = std::make_shared<Options>();
+    verb.add_option("-o,--output", options->output,
+                    "where dump and index go; default ringside-<CMD>-<pid>")
+        ->type_name("DIR");
+    verb.add_option("--table", options->table, "write the table to this file instead of stderr")
+        ->type_name("FILE");
+    verb.add_option("--node", options->node,
+                    "this node's name; default RINGSIDE_NODE, else the host's name")
+        ->type_name("NAME");
+    verb.add_flag("--json", options->json, "the table as one JSON object");
+    verb.footer(
+        "Examples:\n"
+        "  ringside run -- /usr/bin/python3 train.py --epochs 1\n"
+        "  ringside run -o DIR --table table.txt ./a.out\n"
+        "stdin and stdout are CMD's. Signals go to CMD.\n"
+        "Exit status: CMD's own, 128+N when it died of signal N, 125 ringside's own failure, 126 "
+        "CMD is not executable,\n"
+        "127 no such command, 2 usage");
+    return [options, &rest] { return run_traced(*options, rest); };
+}
+
+}  // namespace ringside::tools

@@ -1,0 +1,90 @@
+// `ringside status`: who the agents are and what they do.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "schema/units.hpp"
+#include "tools/ringside/agents.hpp"
+#include "tools/ringside/command.hpp"
+#include "tools/ringside/words.hpp"
+
+namespace ringside::tools {
+
+namespace {
+
+struct StatusOptions {
+    std::string hosts;
+    bool json = false;
+};
+
+nlohmann::json as_json(const std::string& asked, const fbs::StatusReplyT& reply) {
+    return {
+        {"node", reply.node},
+        {"host", reply.host},
+        {"endpoint", asked},
+        {"version", reply.version},
+        {"pid", reply.pid},
+        {"job", reply.job},
+        {"directory", reply.directory},
+        {"output", reply.output},
+        {"capturing", reply.capturing},
+        {"capture_id", reply.capture_id},
+        {"processes", reply.processes},
+        {"uptime_ns", reply.uptime_ns},
+        {"events", reply.events},
+        {"lost", reply.lost},
+        {"bytes", reply.bytes},
+        {"record_cost_ns", reply.record_cost_ns},
+    };
+}
+
+std::string as_text(const std::string& asked, const fbs::StatusReplyT& reply) {
+    const std::string state = reply.capturing ? "capturing" : "idle";
+    const std::string which =
+        reply.capturing ? "so far " : (reply.capture_id != 0 ? "last capture " : "");
+    std::string counts = which + grouped(reply.events) + " events, " + grouped(reply.lost) +
+                         " lost, " + bytes_text(reply.bytes);
+    return "node " + reply.node + " on " + reply.host + ": " + state + ", " +
+           std::to_string(reply.processes) + " processes\n" +
+           columns({
+               {"  agent", "pid " + std::to_string(reply.pid) + ", version " + reply.version +
+                               ", up " + time_text(reply.uptime_ns)},
+               {"  endpoint", asked},
+               {"  job", reply.job + " in " + reply.directory},
+               {"  output", reply.output},
+               {"  records", counts},
+           });
+}
+
+int run_status(const StatusOptions& options) {
+    const auto endpoints = endpoints_of(options.hosts);
+    if (!endpoints) {
+        return fail(endpoints.error());
+    }
+    nlohmann::json list = nlohmann::json::array();
+    std::string text;
+    const int status = ask_each<fbs::StatusReplyT, fbs::StatusRequestT>(
+        *endpoints, [&](const std::string& endpoint, const fbs::StatusReplyT& reply) {
+            list.push_back(as_json(endpoint, reply));
+            text += as_text(endpoint, reply);
+        });
+    const auto printed = print(options.json ? list.dump(2) + "\n" : text);
+    return printed ? status : fail(printed.error());
+}
+
+}  // namespace
+
+Action setup_status(CLI::App& verb, const Words&) {
+    const auto options = std::make_shared<StatusOptions>();
+    add_hosts_option(verb, options->hosts);
+    verb.add_flag("--json", options->json, "one JSON array, an object a node");
+    verb.footer(
+        "Examples:\n"
+        "  ringside status\n"
+        "  ringside status --hosts ipc:///tmp/a.sock,ipc:///tmp/b.sock --json\n"
+        "Exit status: 0 all answered, 2 usage, 4 no agent there, 5 refused");
+    return [options] { return run_status(*options); };
+}
+
+}  // namespace ringside::tools

@@ -1,0 +1,198 @@
+// `ringside trace`: asks one agent to lead a capture of its node and others, and brings the dumps together.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/control/endpoint.hpp"
+#include "tools/ringside/agents.hpp"
+#include "tools/ringside/command.hpp"
+#include "tools/ringside/options.hpp"
+#include "tools/ringside/output_dir.hpp"
+#include "tools/ringside/process.hpp"
+#include "tools/ringside/trace_report.hpp"
+
+namespace ringside::tools {
+
+namespace {
+
+using Wish = agent::TraceHooks::Wish;
+
+struct Options {
+    std::string hosts;
+    std::string duration = "500ms";
+    std::vector<std::string> pids;
+    std::string output;
+    bool finish = false;
+    bool json = false;
+};
+
+/// What the user wants of a running trace, by the signals that have come: the first ends it early, the second throws it away.
+class Wishes {
+public:
+    explicit Wishes(SignalGuard& signals) : signals_(signals) {}
+
+    Wish now() {
+        while (const auto signal = signals_.take()) {
+            if (signal->number == SIGCHLD) {
+                continue;
+            }
+            last_signal_ = signal->number;
+            if (wish_ == Wish::kGoOn) {
+                wish_ = Wish::kCancelAndKeep;
+                say("ending the capture now and writing what there is; once more to give it up");
+            } else {
+                wish_ = Wish::kCancel;
+            }
+        }
+        return wish_;
+    }
+    bool gave_up() const { return wish_ == Wish::kCancel; }
+    int last_signal() const { return last_signal_; }
+
+private:
+    SignalGuard& signals_;
+    Wish wish_ = Wish::kGoOn;
+    int last_signal_ = 0;
+};
+
+/// One line a phase, and only where the user would wait for more than a second.
+class PhaseLines {
+public:
+    void on_progress(const fbs::ProgressT& progress) {
+        const bool is_long = progress.elapsed_ms >= 1000 || progress.total_ms >= 1000;
+        if (is_long && said_.insert(progress.phase).second) {
+            say(progress.text);
+        }
+    }
+
+private:
+    std::set<fbs::Phase> said_;
+};
+
+Result<fbs::TraceRequestT> request_of(const Options& options,
+                                      const std::vector<std::string>& endpoints) {
+    const auto duration = parse_duration_ms(options.duration);
+    if (!duration) {
+        return duration.error();
+    }
+    const auto pids = parse_pids(options.pids);
+    if (!pids) {
+        return pids.error();
+    }
+    fbs::TraceRequestT request;
+    request.peers.assign(endpoints.begin() + 1, endpoints.end());
+    request.duration_ms = *duration;
+    request.pids = *pids;
+    request.finish = options.finish;
+    return request;
+}
+
+/// @return where the dumps and the index now lie
+Result<std::vector<std::string>> bring_together(const fbs::TraceReplyT& reply,
+                                                const OutputDir& output) {
+    std::vector<std::string> paths;
+    std::vector<std::string> sources;
+    for (const auto& node : reply.nodes) {
+        if (!node->path.empty()) {
+            sources.push_back(node->path);
+        }
+    }
+    if (!reply.job_index.empty()) {
+        sources.push_back(reply.job_index);
+    }
+    for (const std::string& source : sources) {
+        auto path = output.take(source, true);
+        if (!path) {
+            return path.error();
+        }
+        paths.push_back(*path);
+    }
+    return paths;
+}
+
+int run_trace(const Options& options) {
+    const auto endpoints = endpoints_of(options.hosts);
+    if (!endpoints) {
+        return fail(endpoints.error());
+    }
+    const auto request = request_of(options, *endpoints);
+    if (!request) {
+        return fail(request.error());
+    }
+    auto client = agent::Client::connect(endpoints->front());
+    if (!client) {
+        return fail(client.error());
+    }
+    const auto output = OutputDir::open(
+        options.output, "ringside-" + agent::default_job() + "-" + std::to_string(::getpid()));
+    if (!output) {
+        return fail(output.error());
+    }
+    SignalGuard signals;
+    Wishes wishes(signals);
+    PhaseLines lines;
+    const auto reply = (*client)->trace(
+        *request, {[&](const fbs::ProgressT& progress) { lines.on_progress(progress); },
+                   [&] { return wishes.now(); }});
+    if (!reply) {
+        const int status = fail(reply.error());
+        return wishes.gave_up() ? kExitSignal + wishes.last_signal() : status;
+    }
+    const auto paths = bring_together(*reply, *output);
+    if (!paths) {
+        return fail(paths.error());
+    }
+    const auto printed =
+        print(options.json ? trace_json(*reply, *paths)
+                           : trace_text(*reply, *paths) + "read on: ringside table " +
+                                 output->shown() + "\n");
+    if (!printed) {
+        return fail(printed.error());
+    }
+    if (reply->verdicts.empty() && trace_status(*reply) == kExitGood) {
+        return fail({ErrorCode::kNothingMatched,
+                     "no process matched: none with the preload runs in the job directory; "
+                     "`ringside ps` shows what the agent sees, LD_PRELOAD must name "
+                     "libringside_inject.so"});
+    }
+    return trace_status(*reply);
+}
+
+}  // namespace
+
+Action setup_trace(CLI::App& verb, const Words&) {
+    const auto options = std::make_shared<Options>();
+    add_hosts_option(verb, options->hosts);
+    CLI::Option* const duration =
+        verb.add_option("--duration", options->duration,
+                        "how long to capture: 500ms, 2s, 1.5m; default 500ms")
+            ->type_name("TIME");
+    CLI::Option* const pids =
+        verb.add_option("--pid", options->pids, "these processes only; repeated or with commas")
+            ->type_name("N");
+    verb.add_flag("--finish", options->finish,
+                  "end the captures that run from the start (ringside-agent --capture-from-start)")
+        ->excludes(duration)
+        ->excludes(pids);
+    verb.add_option("-o,--output", options->output,
+                    "where dumps and index go; default ringside-<job>-<pid>")
+        ->type_name("DIR");
+    verb.add_flag("--json", options->json,
+                  "one JSON object: nodes, processes, calls, clocks, paths");
+    verb.footer(
+        "Examples:\n"
+        "  ringside trace --duration 2s\n"
+        "  ringside trace --hosts ipc:///tmp/a.sock,ipc:///tmp/b.sock -o DIR\n"
+        "Ctrl-C ends the capture early and writes what there is; a second one gives it up.\n"
+        "Exit status: 0 all verdicts good, 1 some not (killed, hung, refused, unreachable, ...), 2 "
+        "usage,\n"
+        "3 nothing matched, 4 no agent there, 5 refused, 130 given up by Ctrl-C");
+    return [options] { return run_trace(*options); };
+}
+
+}  // namespace ringside::tools

@@ -1,0 +1,170 @@
+// A TraceReply for people and for programs.
+#include "tools/ringside/trace_report.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tools/ringside/command.hpp"
+#include "tools/ringside/words.hpp"
+
+namespace ringside::tools {
+
+namespace {
+
+/// Beyond this a bound is no measurement: the node's clock was never seen.
+constexpr std::int64_t kNoBoundNs = 86'400'000'000'000;
+
+std::string clock_text(const fbs::TraceNodeT& node) {
+    if (node.clock == nullptr || node.clock->bound_ns() > kNoBoundNs) {
+        return "clock unknown";
+    }
+    return "clock " + time_text(node.clock->offset_ns()) + " +- " +
+           time_text(node.clock->bound_ns());
+}
+
+/// What the records cost the job, by the price of one that the node measured.
+std::int64_t overhead_ns(const fbs::TraceNodeT& node) {
+    return static_cast<std::int64_t>(static_cast<double>(node.records) * node.record_cost_ns);
+}
+
+std::string node_line(const fbs::TraceNodeT& node) {
+    const std::string who = "node " + node.name + (node.host.empty() ? "" : " on " + node.host);
+    if (!node.error.empty() && node.path.empty()) {
+        return who + ": " + node.error + "\n";
+    }
+    return who + ": " + grouped(node.records) + " records, " + grouped(node.lost) + " lost, " +
+           bytes_text(node.bytes) + ", " + clock_text(node) + ", started " +
+           time_text(node.start_delay_ns) + " late, cost " + time_text(overhead_ns(node)) +
+           " (estimate)" + (node.error.empty() ? "" : "; " + node.error) + "\n";
+}
+
+std::string verdict_line(const fbs::ProcessVerdictT& process) {
+    return "  pid " + std::to_string(process.pid) +
+           (process.rank < 0 ? "" : " rank " + std::to_string(process.rank)) + ": " +
+           verdict_word(process.verdict) +
+           (process.reason.empty() ? "" : " (" + process.reason + ")") + ", " +
+           grouped(process.events) + " events, " + grouped(process.lost) +
+           " lost: " + process.command + "\n";
+}
+
+std::int64_t worst_bound_ns(const fbs::TraceReplyT& reply) {
+    std::int64_t worst = 0;
+    for (const auto& node : reply.nodes) {
+        worst = std::max(worst, node->clock == nullptr ? 0 : node->clock->bound_ns());
+    }
+    return worst;
+}
+
+std::string clocks_line(const fbs::TraceReplyT& reply) {
+    const std::int64_t bound = worst_bound_ns(reply);
+    return "clocks: " +
+           (bound > kNoBoundNs ? std::string("not all measured")
+                               : "right within " + time_text(bound)) +
+           "; starts within " + time_text(reply.start_spread_ns) + "; " +
+           grouped(reply.order_violations) + " replies before their request beyond that\n";
+}
+
+nlohmann::json node_json(const fbs::TraceNodeT& node) {
+    nlohmann::json json = {
+        {"name", node.name},
+        {"host", node.host},
+        {"endpoint", node.endpoint},
+        {"dump", node.path},
+        {"bytes", node.bytes},
+        {"records", node.records},
+        {"lost", node.lost},
+        {"error", node.error},
+        {"start_delay_ns", node.start_delay_ns},
+        {"record_cost_ns", node.record_cost_ns},
+        {"overhead_estimate_ns", overhead_ns(node)},
+    };
+    if (node.clock != nullptr) {
+        json["clock"] = {
+            {"reference_node_ns", node.clock->reference_node_ns()},
+            {"offset_ns", node.clock->offset_ns()},
+            {"drift_ppb", node.clock->drift_ppb()},
+            {"bound_ns", node.clock->bound_ns()},
+        };
+    }
+    return json;
+}
+
+nlohmann::json verdict_json(const fbs::TraceReplyT& reply, const fbs::ProcessVerdictT& process) {
+    return {
+        {"node", process.node < reply.nodes.size() ? reply.nodes[process.node]->name : ""},
+        {"pid", process.pid},
+        {"rank", process.rank},
+        {"command", process.command},
+        {"verdict", verdict_word(process.verdict)},
+        {"good", is_good(process.verdict, process.reason)},
+        {"reason", process.reason},
+        {"events", process.events},
+        {"lost", process.lost},
+        {"start_delay_ns", process.start_delay_ns},
+    };
+}
+
+}  // namespace
+
+int trace_status(const fbs::TraceReplyT& reply) {
+    const bool nodes = std::all_of(reply.nodes.begin(), reply.nodes.end(),
+                                   [](const auto& node) { return node->error.empty(); });
+    const bool verdicts =
+        std::all_of(reply.verdicts.begin(), reply.verdicts.end(),
+                    [](const auto& process) { return is_good(process->verdict, process->reason); });
+    return nodes && verdicts ? kExitGood : kExitNotAllGood;
+}
+
+std::string calls_line(const fbs::TraceReplyT& reply) {
+    return "RPCs: " + grouped(reply.joined_requests) + " requests and " +
+           grouped(reply.joined_replies) + " replies joined, " + grouped(reply.cut) + " cut, " +
+           grouped(reply.orphans) + " orphans, " + grouped(reply.unfinished) + " unfinished" +
+           (reply.ambiguous == 0 ? "" : ", " + grouped(reply.ambiguous) + " ambiguous");
+}
+
+std::string trace_text(const fbs::TraceReplyT& reply, const std::vector<std::string>& paths) {
+    std::string text;
+    for (std::size_t n = 0; n < reply.nodes.size(); ++n) {
+        text += node_line(*reply.nodes[n]);
+        for (const auto& process : reply.verdicts) {
+            text += process->node == n ? verdict_line(*process) : "";
+        }
+    }
+    text += calls_line(reply) + "\n" + clocks_line(reply);
+    for (const std::string& path : paths) {
+        text += path + "\n";
+    }
+    return text;
+}
+
+std::string trace_json(const fbs::TraceReplyT& reply, const std::vector<std::string>& paths) {
+    nlohmann::json nodes = nlohmann::json::array();
+    for (const auto& node : reply.nodes) {
+        nodes.push_back(node_json(*node));
+    }
+    nlohmann::json verdicts = nlohmann::json::array();
+    for (const auto& process : reply.verdicts) {
+        verdicts.push_back(verdict_json(reply, *process));
+    }
+    return nlohmann::json{
+               {"capture_id", reply.capture_id},
+               {"nodes", nodes},
+               {"processes", verdicts},
+               {"joined_requests", reply.joined_requests},
+               {"joined_replies", reply.joined_replies},
+               {"orphans", reply.orphans},
+               {"cut", reply.cut},
+               {"unfinished", reply.unfinished},
+               {"ambiguous", reply.ambiguous},
+               {"order_violations", reply.order_violations},
+               {"start_spread_ns", reply.start_spread_ns},
+               {"duration_ns", reply.duration_ns},
+               {"clock_bound_ns", worst_bound_ns(reply)},
+               {"paths", paths},
+               {"all_good", trace_status(reply) == kExitGood},
+           }
+               .dump(2) +
+           "\n";
+}
+
+}  // namespace ringside::tools
