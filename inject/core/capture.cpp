@@ -135,6 +135,13 @@ bool any_source_present() {
     return false;
 }
 
+bool any_source_ready() {
+    for (std::uint32_t i = 0; i < watched_count; ++i) {
+        if (watched[i].ready) return true;
+    }
+    return false;
+}
+
 std::uint32_t acted_word() {
     return acted.load(std::memory_order_acquire);
 }

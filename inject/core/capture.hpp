@@ -24,6 +24,9 @@ void set_sources(const Source* const* sources, std::uint32_t count);
 /// Whether any source's framework is mapped.
 bool any_source_present();
 
+/// Whether any source's framework is known to be there; asks nothing of the loader.
+bool any_source_ready();
+
 /// Acts on the capture word as it is now: attaches, detaches, looks again where objects have been loaded, then tells the agent by
 /// attached_word. Never from a hook.
 /// @return the word acted on, or the one acted on last where nothing could be done now

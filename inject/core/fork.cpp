@@ -4,6 +4,7 @@
 
 #include "inject/core/capture.hpp"
 #include "inject/core/helper_thread.hpp"
+#include "inject/core/process.hpp"
 #include "inject/core/segment_file.hpp"
 #include "inject/core/thread_entry.hpp"
 
@@ -13,7 +14,9 @@ namespace {
 
 void in_child() {
     forget_thread();
-    replace_segment_after_fork();
+    // No look at the loaded objects here: another thread may have held the loader's lock when the parent forked.
+    const bool needed = (capture_word() & 1) != 0 || has_helper_thread() || any_source_ready();
+    replace_segment_after_fork(needed ? ForkedSegment::kNow : ForkedSegment::kIfNeeded);
     reset_capture_after_fork();
     restart_helper_thread_after_fork();
 }

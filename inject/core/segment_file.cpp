@@ -22,6 +22,8 @@ using SegmentName = FixedText<schema::kSegmentNameBytes>;
 constinit JobPath job_path{};
 constinit Identity own_identity{};
 constinit SegmentName own_name{};
+/// Set in a forked child without a segment: what it would be mapped beside.
+constinit std::atomic<const schema::ControlPage*> pending_control{nullptr};
 
 /// A process under a limit that our sparse file or mapping would eat is left alone: ftruncate() beyond RLIMIT_FSIZE kills by SIGXFSZ.
 bool limits_allow() {
@@ -148,12 +150,6 @@ std::byte* make_segment(const FileDescriptor& directory, std::byte* over) {
     return nullptr;
 }
 
-/// Takes the parent's ring out of the child's reach and ends the lock that this mapping would keep.
-bool cover(std::byte* base) {
-    return mmap(base, schema::kSegmentBytes, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
-}
-
 }  // namespace
 
 bool open_segment(const JobPath& path, const Identity& identity) {
@@ -173,19 +169,36 @@ bool open_segment(const JobPath& path, const Identity& identity) {
     return true;
 }
 
-void replace_segment_after_fork() {
+void replace_segment_after_fork(ForkedSegment when) {
     if (!has_segment()) return;
     const int saved_errno = errno;
     std::byte* base = g_process.base;
     const schema::ControlPage* control = g_process.control;
     set_segment(nullptr, nullptr);
     own_identity.pid_namespace = pid_namespace();
-    const FileDescriptor directory = open_job_directory(job_path);
-    if (directory && make_segment(directory, base) == base) {
+    bool made = false;
+    if (when == ForkedSegment::kNow) {
+        const FileDescriptor directory = open_job_directory(job_path);
+        made = directory && make_segment(directory, base) == base;
+    }
+    if (made) {
         set_segment(base, control);
     } else {
-        cover(base);
+        munmap(base, schema::kSegmentBytes);
     }
+    if (when == ForkedSegment::kIfNeeded) pending_control.store(control, std::memory_order_release);
+    errno = saved_errno;
+}
+
+void make_pending_segment() {
+    const schema::ControlPage* control = pending_control.load(std::memory_order_relaxed);
+    if (control == nullptr) return;
+    control = pending_control.exchange(nullptr, std::memory_order_acq_rel);
+    if (control == nullptr) return;
+    const int saved_errno = errno;
+    const FileDescriptor directory = open_job_directory(job_path);
+    std::byte* base = directory ? make_segment(directory, nullptr) : nullptr;
+    if (base != nullptr) set_segment(base, control);
     errno = saved_errno;
 }
 

@@ -11,10 +11,20 @@ namespace ringside::inject {
 /// @thread main thread, at load
 bool open_segment(const JobPath& path, const Identity& identity);
 
-/// A forked child's: a segment of its own over the parent's mapping, whose lock ends with that. Names, worker and levels are carried
-/// over. Where it can't be made, an empty private mapping takes the place and the child is not traced.
+/// When a forked child gets its segment.
+enum class ForkedSegment {
+    kNow,       ///< a framework is there, or a capture runs
+    kIfNeeded,  ///< most children of programs without a framework only exec: make_pending_segment() makes it should they stay
+};
+
+/// A forked child's: takes the parent's ring out of its reach, whose lock ends with the parent's mapping, and puts a segment of its own
+/// there. Names, worker and levels are carried over. Where it can't be made the child is not traced.
 /// @thread the child's only one, before anything else
-void replace_segment_after_fork();
+void replace_segment_after_fork(ForkedSegment when);
+
+/// Makes the segment that a fork left for later; nothing to do otherwise.
+/// @thread thread-safe
+void make_pending_segment();
 
 /// Marks the end; unlinks the file where nothing was recorded.
 /// @thread main thread, at exit

@@ -8,6 +8,7 @@
 #include "inject/core/fixed_text.hpp"
 #include "inject/core/helper_thread.hpp"
 #include "inject/core/process.hpp"
+#include "inject/core/segment_file.hpp"
 #include "inject/core/slots/loader_lock.hpp"
 
 namespace ringside::inject {
@@ -25,6 +26,7 @@ void at_module_entry(std::uint64_t objects) {
     const bool new_word = capture_word() != acted_word();
     if (seen_outside.exchange(objects, std::memory_order_relaxed) == objects && !new_word) return;
     if (!any_source_present()) return;
+    make_pending_segment();
     catch_up(Place::kOutsideLoader);
     ensure_helper_thread();
 }
@@ -33,6 +35,7 @@ void at_module_entry(std::uint64_t objects) {
 void at_any_call(std::uint64_t objects) {
     const bool new_objects = seen_anywhere.exchange(objects, std::memory_order_relaxed) != objects;
     if (new_objects && any_source_present()) {
+        make_pending_segment();
         ensure_helper_thread();
         if ((capture_word() & 1) != 0 && has_helper_thread()) wake_helper_thread();
     }

@@ -1,0 +1,179 @@
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "inject/core/capture.hpp"
+#include "inject/core/fork.hpp"
+#include "inject/core/process.hpp"
+#include "inject/core/segment_file.hpp"
+#include "sandbox.hpp"
+
+using namespace ringside;
+using inject::HookScope;
+using schema::SourceId;
+using test::Sandbox;
+using test::SegmentView;
+
+namespace {
+
+void mark(const char* name, std::uint64_t value) {
+    HookScope hook;
+    EXPECT(static_cast<bool>(hook));
+    hook.lane().mark(SourceId::kApi, 0, hook.lane().intern_cached(name), value, 0);
+}
+
+void wait_for(pid_t child) {
+    int status = 0;
+    EXPECT(waitpid(child, &status, 0) == child);
+    EXPECT(status == 0);
+}
+
+}  // namespace
+
+TEST_CASE("fork: the child records into a segment of its own, the parent's stays as it was") {
+    Sandbox box;
+    box.set_capture(true);
+
+    const pid_t pid = box.run([&] {
+        EXPECT(box.load());
+        inject::watch_forks();
+        mark("parent", 1);
+        const std::byte* base = inject::g_process.base;
+        const pid_t forked = fork();
+        if (forked == 0) {
+            EXPECT(inject::g_process.base == base);
+            mark("child", 2);
+            mark("parent", 3);
+            _exit(0);
+        }
+        wait_for(forked);
+        mark("parent", 4);
+        EXPECT(box.segments().size() == 2);
+        const SegmentView view(box.segment_of(forked));
+        EXPECT(view.header().pid == forked);
+        EXPECT(view.header().parent_pid == getpid());
+        const auto records = view.records(0);
+        EXPECT(records.size() == 2);
+        EXPECT(records[0].name == "child");
+        EXPECT(records[1].name == "parent");
+    });
+
+    const auto records = SegmentView(box.segment_of(pid)).records(0);
+    REQUIRE(records.size() == 2);
+    CHECK(records[0].words[2] == 1);
+    CHECK(records[1].words[2] == 4);
+}
+
+TEST_CASE("fork: ids of names that the parent interned are right in the child") {
+    Sandbox box;
+    box.set_capture(true);
+    box.run([&] {
+        EXPECT(box.load());
+        inject::watch_forks();
+        schema::NameId remembered;
+        {
+            HookScope hook;
+            remembered = hook.lane().intern("remembered", 10);
+            inject::set_worker(remembered, 3);
+        }
+        const pid_t forked = fork();
+        if (forked == 0) {
+            {
+                HookScope hook;
+                hook.lane().mark(SourceId::kApi, 0, remembered, 1, 0);
+                EXPECT(hook.lane().intern("remembered", 10) == remembered);
+            }
+            mark("new", 2);
+            _exit(0);
+        }
+        wait_for(forked);
+        const SegmentView view(box.segment_of(forked));
+        const auto records = view.records(0);
+        EXPECT(records.size() == 2);
+        EXPECT(records[0].name == "remembered");
+        EXPECT(records[1].name == "new");
+        EXPECT(view.header().worker_id.load() == 3);
+        EXPECT(view.name({view.header().worker_name.load()}) == "remembered");
+        EXPECT(view.header().names_used.load() == 2);
+    });
+}
+
+TEST_CASE("fork: a dead parent's lock ends though its child lives") {
+    Sandbox box;
+    box.set_capture(true);
+    int to_child[2];
+    REQUIRE(pipe(to_child) == 0);
+    const pid_t pid = box.run([&] {
+        EXPECT(box.load());
+        inject::watch_forks();
+        mark("parent", 1);
+        int ready[2];
+        EXPECT(pipe(ready) == 0);
+        const pid_t forked = fork();
+        if (forked == 0) {
+            close(to_child[1]);
+            close(ready[1]);
+            char byte = 0;
+            EXPECT(read(to_child[0], &byte, 1) == 0);  // until the test is done
+            _exit(0);
+        }
+        close(ready[0]);
+    });
+    CHECK_FALSE(SegmentView(box.segment_of(pid)).locked());
+    const auto paths = box.segments();
+    REQUIRE(paths.size() == 2);
+    int locked = 0;
+    for (const std::string& path : paths) locked += SegmentView(path).locked() ? 1 : 0;
+    CHECK(locked == 1);
+    close(to_child[1]);
+    close(to_child[0]);
+}
+
+TEST_CASE("fork: off and without a framework the child has no segment until it needs one") {
+    Sandbox box;
+    box.control();
+    box.run([&] {
+        EXPECT(box.load());
+        inject::watch_forks();
+        const pid_t forked = fork();
+        if (forked == 0) {
+            EXPECT(!inject::has_segment());
+            EXPECT(box.segments().size() == 1);
+            const pid_t grandchild = fork();
+            if (grandchild == 0) _exit(inject::has_segment() ? 1 : 0);
+            wait_for(grandchild);
+            inject::make_pending_segment();
+            EXPECT(inject::has_segment());
+            inject::make_pending_segment();
+            EXPECT(box.segments().size() == 2);
+            box.set_capture(true);
+            mark("child", 1);
+            _exit(0);
+        }
+        wait_for(forked);
+        EXPECT(SegmentView(box.segment_of(forked)).records(0).size() == 1);
+    });
+}
+
+TEST_CASE("fork: where the child's segment can't be made it runs untraced") {
+    Sandbox box;
+    box.set_capture(true);
+    box.run([&] {
+        EXPECT(box.load());
+        inject::watch_forks();
+        mark("parent", 1);
+        EXPECT(std::rename(box.job_directory().c_str(), (box.root() + "/gone").c_str()) == 0);
+        EXPECT(chmod(box.root().c_str(), 0777) == 0);  // refused: others may write it
+        const pid_t forked = fork();
+        if (forked == 0) {
+            HookScope hook;
+            EXPECT(!hook);
+            EXPECT(!inject::has_segment());
+            _exit(0);
+        }
+        wait_for(forked);
+        mark("parent", 2);
+    });
+}
