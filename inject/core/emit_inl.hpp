@@ -102,7 +102,7 @@ private:
 
     schema::RingWriter ring_;
     schema::LaneHeader* header_ = nullptr;
-    std::uint32_t depth_ = 0;     ///< entries of the open stack in use
+    std::uint32_t depth_ = 0;  ///< entries of the open stack in use
     std::uint8_t attention_ = 0;
     bool pending_valid_ = false;
     Context context_;

@@ -114,12 +114,15 @@ TEST_CASE("fork: a dead parent's lock ends though its child lives") {
         const pid_t forked = fork();
         if (forked == 0) {
             close(to_child[1]);
+            EXPECT(inject::has_segment());
             close(ready[1]);
             char byte = 0;
             EXPECT(read(to_child[0], &byte, 1) == 0);  // until the test is done
             _exit(0);
         }
-        close(ready[0]);
+        close(ready[1]);
+        char byte = 0;
+        EXPECT(read(ready[0], &byte, 1) == 0);  // the child has its segment
     });
     CHECK_FALSE(SegmentView(box.segment_of(pid)).locked());
     const auto paths = box.segments();

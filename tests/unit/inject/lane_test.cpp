@@ -205,8 +205,7 @@ TEST_CASE("context: it is recorded when it changes and stands in the lane's head
     CHECK(records[0].words[4] == 11);
     CHECK(records[0].words[6] == 33);
     CHECK(view.lane(0).context_key.load() == 5);
-    CHECK(view.lane(0).context_state.load() ==
-          static_cast<std::uint32_t>(ContextState::kServing));
+    CHECK(view.lane(0).context_state.load() == static_cast<std::uint32_t>(ContextState::kServing));
 }
 
 TEST_CASE("lane: a full one drops and counts, and says the context again before the next record") {
@@ -378,7 +377,8 @@ TEST_CASE("capture: of selected processes only, the others record nothing") {
     });
 }
 
-TEST_CASE("lane: a thread's end releases it, and the next thread gets it once the agent has freed it") {
+TEST_CASE(
+    "lane: a thread's end releases it, and the next thread gets it once the agent has freed it") {
     Sandbox box;
     box.set_capture(true);
     box.run([&] {

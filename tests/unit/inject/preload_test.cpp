@@ -32,8 +32,8 @@ Outcome shell(const std::string& command) {
 }
 
 std::string preloaded(const Sandbox& box, const std::string& command) {
-    return "env RINGSIDE_DIR=" + box.root() + " RINGSIDE_JOB=job LD_PRELOAD=" +
-           getenv("RINGSIDE_SHIM") + " " + command;
+    return "env RINGSIDE_DIR=" + box.root() +
+           " RINGSIDE_JOB=job LD_PRELOAD=" + getenv("RINGSIDE_SHIM") + " " + command;
 }
 
 }  // namespace

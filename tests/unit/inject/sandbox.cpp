@@ -35,8 +35,7 @@ bool eventually(const std::function<bool()>& condition) {
 SegmentView::SegmentView(const std::string& path) : path_(path) {
     const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
     REQUIRE(fd >= 0);
-    void* memory =
-        mmap(nullptr, schema::kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void* memory = mmap(nullptr, schema::kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     REQUIRE(memory != MAP_FAILED);
     base_ = static_cast<std::byte*>(memory);
@@ -109,7 +108,7 @@ std::uint64_t SegmentView::loss(schema::Loss loss) const {
 bool SegmentView::locked() const {
     const int fd = open(path_.c_str(), O_RDWR | O_CLOEXEC);
     REQUIRE(fd >= 0);
-    struct flock lock{};
+    struct flock lock {};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     lock.l_len = 1;

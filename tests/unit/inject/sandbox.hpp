@@ -18,12 +18,12 @@
 namespace ringside::test {
 
 /// In a child: a check that ends it with status 1 and says which line it was.
-#define EXPECT(condition)                                                                  \
-    do {                                                                                   \
-        if (!(condition)) {                                                                \
-            std::fprintf(stderr, "%s:%d: EXPECT(%s)\n", __FILE__, __LINE__, #condition);   \
-            std::_Exit(1);                                                                 \
-        }                                                                                  \
+#define EXPECT(condition)                                                                \
+    do {                                                                                 \
+        if (!(condition)) {                                                              \
+            std::fprintf(stderr, "%s:%d: EXPECT(%s)\n", __FILE__, __LINE__, #condition); \
+            std::_Exit(1);                                                               \
+        }                                                                                \
     } while (false)
 
 /// Yields until `condition` holds; false after ten seconds without.

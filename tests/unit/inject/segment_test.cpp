@@ -1,5 +1,5 @@
-#include <doctest/doctest.h>
 #include <dirent.h>
+#include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -59,7 +59,7 @@ TEST_CASE("segment: a process says who it is, is locked while it lives, and keep
     CHECK(std::strstr(header.executable, "unit_inject") != nullptr);
     CHECK(std::memcmp(header.command_line, "program\0--option\0\0", 18) == 0);
     CHECK(std::strcmp(header.job, "job") == 0);
-    struct stat status{};
+    struct stat status {};
     CHECK(stat(box.segment_of(pid).c_str(), &status) == 0);
     CHECK((status.st_mode & 0777) == 0600);
     CHECK(status.st_size == static_cast<off_t>(schema::kSegmentBytes));

@@ -234,8 +234,8 @@ TEST_CASE("loader's lock: it is held while the work runs, and nests") {
                     Library("RINGSIDE_TEST_CALLER").close();
                     loaded.store(true);
                 });
-                EXPECT(inject::with_loader_lock(
-                    [](void* inner) { ++*static_cast<int*>(inner); }, outer));
+                EXPECT(inject::with_loader_lock([](void* inner) { ++*static_cast<int*>(inner); },
+                                                outer));
                 for (int i = 0; i < 1000; ++i) {
                     sched_yield();
                     EXPECT(!loaded.load());
