@@ -35,7 +35,8 @@ struct NodeState {
     bool capturing = false;  ///< when it was first asked
 
     std::vector<PingSample> before, during, after;
-    ClockCorrection rough;  ///< from the first epoch: good enough to agree on an instant
+    ClockCorrection rough;    ///< from the first epoch: good enough to agree on an instant
+    Nanoseconds begun_by_ns;  ///< leader_ns when it had said that it has begun
     std::optional<fbs::StopReplyT> stopped;
     std::vector<Half> halves;
 

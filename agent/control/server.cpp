@@ -126,7 +126,10 @@ void Server::handle(const std::string& identity, fbs::MessageT message) {
         case fbs::Content::BeginRequest:
         case fbs::Content::StopRequest:
         case fbs::Content::HalvesRequest:
-            return hand_to_worker(identity, std::move(message));
+            return hand_to(*orders_, identity, std::move(message));
+        case fbs::Content::StatusRequest:
+        case fbs::Content::ProcessesRequest:
+            return hand_to(*queries_, identity, std::move(message));
         case fbs::Content::TraceRequest:
         case fbs::Content::CancelRequest:
             return lead(identity, message);
@@ -146,12 +149,6 @@ bool Server::answer_at_once(const std::string& identity, fbs::MessageT& message)
             send({identity, pack(message.id, std::move(reply))});
             return true;
         }
-        case fbs::Content::StatusRequest:
-            send({identity, pack(message.id, status_reply(engine, service_.identity()))});
-            return true;
-        case fbs::Content::ProcessesRequest:
-            send({identity, pack(message.id, processes_reply(engine))});
-            return true;
         case fbs::Content::ShutdownRequest:
             shutdown_ = true;
             send({identity, pack(message.id, fbs::ShutdownReplyT{})});
@@ -161,12 +158,12 @@ bool Server::answer_at_once(const std::string& identity, fbs::MessageT& message)
     }
 }
 
-void Server::hand_to_worker(const std::string& identity, fbs::MessageT message) {
+void Server::hand_to(Worker& worker, const std::string& identity, fbs::MessageT message) {
     if (const auto* prepare = content_as<fbs::PrepareRequestT>(message))
         lease_ = {identity, prepare->capture_id, Clock::now()};
     const std::uint64_t id = message.id;
     auto shared = std::make_shared<fbs::MessageT>(std::move(message));
-    const bool taken = worker_->submit([this, identity, shared] {
+    const bool taken = worker.submit([this, identity, shared] {
         outbox_.post({identity, work(*shared)});
     });
     if (taken) return;
@@ -175,7 +172,7 @@ void Server::hand_to_worker(const std::string& identity, fbs::MessageT message) 
     send({identity, pack(id, error_reply(busy))});
 }
 
-/// Runs on the worker's thread.
+/// Runs on a worker's thread.
 MessageBytes Server::work(fbs::MessageT& message) {
     const std::uint64_t id = message.id;
     if (const auto* prepare = content_as<fbs::PrepareRequestT>(message)) {
@@ -194,6 +191,10 @@ MessageBytes Server::work(fbs::MessageT& message) {
         auto reply = service_.halves(id, *halves);
         return reply ? std::move(*reply) : pack(id, error_reply(reply.error()));
     }
+    if (message.content.type == fbs::Content::StatusRequest)
+        return pack(id, status_reply(service_.engine(), service_.identity()));
+    if (message.content.type == fbs::Content::ProcessesRequest)
+        return pack(id, processes_reply(service_.engine()));
     return pack(id, error_reply(not_a_request(message)));
 }
 
@@ -234,7 +235,7 @@ void Server::check_lease() {
     if (!status.capturing || status.capture_id != lost.capture_id) return;
     spdlog::warn("end {}: its leader has not been heard of for {} s; the dump is kept",
                  capture_name(lost.capture_id), kLeaseLasts.count() / 1000);
-    worker_->submit([this, id = lost.capture_id] {
+    orders_->submit([this, id = lost.capture_id] {
         fbs::StopRequestT order;
         order.capture_id = id;
         order.stop_node_ns = service_.engine().node_now().value;
@@ -244,7 +245,9 @@ void Server::check_lease() {
 }
 
 schema::Result<void> Server::finish() {
-    worker_.reset();  // with what it was asked before; nothing is asked of it any more
+    // With what they were asked before; nothing is asked of them any more.
+    orders_.reset();
+    queries_.reset();
     desk_.finish();
     schema::Result<void> result;
     if (service_.from_start_id() != 0) {

@@ -1,5 +1,5 @@
-// What an agent listens on: one ROUTER socket. The loop answers at once what is cheap (status, ping), hands what takes time to the worker
-// and the leading of traces to the desk, and never waits for anybody: a client that does not read loses its replies.
+// What an agent listens on: one ROUTER socket. The loop answers pings at once, hands what may wait for the engine to workers and the
+// leading of traces to the desk, and never waits for anybody: a client that does not read loses its replies.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ private:
     bool receive_one();
     void handle(const std::string& identity, fbs::MessageT message);
     bool answer_at_once(const std::string& identity, fbs::MessageT& message);
-    void hand_to_worker(const std::string& identity, fbs::MessageT message);
+    void hand_to(Worker& worker, const std::string& identity, fbs::MessageT message);
     MessageBytes work(fbs::MessageT& message);
     void lead(const std::string& identity, fbs::MessageT& message);
     void send(const Letter& letter);
@@ -78,8 +78,9 @@ private:
     bool shutdown_ = false;
     Outbox outbox_;
     LeadDesk desk_;
-    std::unique_ptr<Worker> worker_ =
-        std::make_unique<Worker>();  // last: its tasks use all the others
+    // Last: their tasks use all the others. Two, so that a status does not wait for a capture's end.
+    std::unique_ptr<Worker> queries_ = std::make_unique<Worker>();
+    std::unique_ptr<Worker> orders_ = std::make_unique<Worker>();
 };
 
 }  // namespace ringside::agent

@@ -104,13 +104,14 @@ TraceResult make_result(std::vector<NodeState>& nodes, Nanoseconds start_ns) {
     for (NodeState& node : nodes) {
         NodeCapture capture = capture_of(node);
         if (node.stopped && capture.start_ticks != 0 && start_ns.value != 0) {
+            // An order that came after its instant: the node dropped what came before the order.
+            capture.start_delay_ns =
+                std::max<std::int64_t>(0, node.begun_by_ns.value - start_ns.value);
             const std::int64_t began =
                 capture.node_clock().leader_ns(Ticks{capture.start_ticks}).value;
             const std::int64_t bound = std::min(capture.clock.bound_ns, kFarthestNs);
             earliest = std::min(earliest, began - bound);
-            latest = std::max(latest, began + bound);
-            // What the two clocks differ by within the bound is no delay.
-            capture.start_delay_ns = std::max<std::int64_t>(0, began - bound - start_ns.value);
+            latest = std::max(latest, began + bound + capture.start_delay_ns);
         }
         if (node.stopped) {
             const NodeInterval span = span_of(capture);

@@ -147,12 +147,16 @@ void TraceRun::begin() {
         order.start_node_ns = roster_.node_time_of(node, start_ns_).value;
         return pack(id, order);
     };
-    round.reply = [](NodeState&, fbs::MessageT&) {};
-    round.own = [&](NodeState&) {
+    round.reply = [this](NodeState& node, fbs::MessageT&) {
+        node.begun_by_ns = roster_.leader_now();
+    };
+    round.own = [&](NodeState& node) {
         fbs::BeginRequestT order;
         order.capture_id = capture_id_;
         order.start_node_ns = start_ns_.value;
-        return own_.begin(order);
+        auto begun = own_.begin(order);
+        node.begun_by_ns = roster_.leader_now();
+        return begun;
     };
     roster_.run(round);
 }

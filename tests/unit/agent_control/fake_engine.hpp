@@ -1,0 +1,132 @@
+// An engine without a directory, a drain or a dump: its node's clock is real time with a skew, its halves and processes are what the test
+// puts in. It keeps the seam's promises: one capture at a time, instants waited for, a file at the end.
+#pragma once
+
+#include <sys/stat.h>
+#include <condition_variable>
+#include <cstdint>
+#include <ctime>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/capture/engine.hpp"
+#include "agent/clock/node_clock.hpp"
+#include "schema/ticks.hpp"
+
+namespace ringside::agent::test {
+
+class FakeEngine : public Engine {
+public:
+    explicit FakeEngine(EngineOptions options) : options_(std::move(options)) {
+        const auto snapshot = schema::take_snapshot(schema::TicksSource::kMonotonic);
+        calibration_.source = schema::TicksSource::kMonotonic;
+        calibration_.reference_ticks = snapshot.ticks;
+        calibration_.reference_ns = snapshot.realtime_ns + options_.skew_offset_ns;
+        calibration_.ticks_per_second = 1e9 / (1 + options_.skew_drift_ppb * 1e-9);
+    }
+
+    // What a test sets before the capture.
+    std::vector<Half> halves_to_give;
+    std::vector<ProcessReport> processes_to_give;
+    bool no_pids_here = false;
+
+    Result<PrepareReport> prepare(const CaptureRequest& request) override {
+        const std::lock_guard lock(mutex_);
+        if (capturing_ != 0 && capturing_ != request.id) return refused();
+        if (no_pids_here) {
+            return schema::Error{schema::ErrorCode::kNothingMatched,
+                                 "none of the pids is on node " + options_.node};
+        }
+        capturing_ = request.id;
+        name_ = request.name;
+        start_ticks_ = ~0ull;
+        return PrepareReport{static_cast<std::uint32_t>(processes_to_give.size()), 0, 0};
+    }
+    Result<void> begin(std::uint64_t capture_id, Nanoseconds start_node_ns) override {
+        const std::lock_guard lock(mutex_);
+        if (capturing_ != capture_id) return no_such();
+        start_ticks_ = ticks_at_node(start_node_ns);
+        return {};
+    }
+    Result<void> capture_from_start(const CaptureRequest& request) override {
+        const std::lock_guard lock(mutex_);
+        if (capturing_ != 0) return refused();
+        capturing_ = request.id;
+        name_ = request.name;
+        start_ticks_ = 0;
+        return {};
+    }
+    Result<CaptureReport> stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) override {
+        std::unique_lock lock(mutex_);
+        if (capturing_ != capture_id) return no_such();
+        while (node_now() < stop_node_ns) {
+            const std::chrono::nanoseconds left(stop_node_ns.value - node_now().value);
+            waiting_.wait_for(lock, left);
+        }
+        capturing_ = 0;
+        last_ = capture_id;
+        CaptureReport report;
+        report.id = capture_id;
+        const std::string folder = options_.output_root + "/" + name_;
+        ::mkdir(folder.c_str(), 0700);
+        report.path = folder + "/" + options_.node + ".rsd";
+        std::ofstream(report.path) << "dump";
+        report.bytes = 4;
+        report.complete = true;
+        report.calibration = calibration_;
+        report.start_ticks = start_ticks_;
+        report.stop_ticks = ticks_at_node(stop_node_ns);
+        report.processes = processes_to_give;
+        return report;
+    }
+    std::vector<Half> halves(std::uint64_t capture_id) const override {
+        const std::lock_guard lock(mutex_);
+        return capture_id == last_ ? halves_to_give : std::vector<Half>();
+    }
+    bool all_ended() const override { return false; }
+    EngineStatus status() const override {
+        const std::lock_guard lock(mutex_);
+        EngineStatus status;
+        status.capturing = capturing_ != 0;
+        status.capture_id = capturing_ != 0 ? capturing_ : last_;
+        status.processes = static_cast<std::uint32_t>(processes_to_give.size());
+        status.directory = options_.root + "/" + options_.job;
+        return status;
+    }
+    std::vector<ProcessReport> processes() const override { return processes_to_give; }
+    const Calibration& calibration() const override { return calibration_; }
+    Nanoseconds node_now() const override {
+        return node_time(calibration_, schema::read_ticks(schema::TicksSource::kMonotonic));
+    }
+    const EngineOptions& options() const override { return options_; }
+
+    /// Ticks of this node's clock; all fake nodes share the host's, so a half's ticks are the true time.
+    std::uint64_t ticks_at_node(Nanoseconds node_ns) const {
+        const double run = static_cast<double>(node_ns.value - calibration_.reference_ns) *
+                           calibration_.ticks_per_second / 1e9;
+        return calibration_.reference_ticks +
+               static_cast<std::uint64_t>(static_cast<std::int64_t>(run));
+    }
+
+private:
+    schema::Error refused() const {
+        return {schema::ErrorCode::kRefused, "a capture runs on node " + options_.node};
+    }
+    schema::Error no_such() const {
+        return {schema::ErrorCode::kNothingMatched, "no such capture on node " + options_.node};
+    }
+
+    EngineOptions options_;
+    Calibration calibration_;
+    mutable std::mutex mutex_;
+    std::condition_variable waiting_;
+    std::uint64_t capturing_ = 0;
+    std::uint64_t last_ = 0;
+    std::uint64_t start_ticks_ = 0;
+    std::string name_;
+};
+
+}  // namespace ringside::agent::test
