@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/control/socket_file.hpp"
@@ -19,7 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMostInARow = 64;        ///< messages before the other descriptors get their turn
 constexpr Milliseconds kLookUp{1000};  ///< between looks at the lease
-constexpr Milliseconds kLeaseLasts{15'000};
 constexpr int kLingerMs = 1000;
 
 std::string host_name() {
@@ -66,6 +66,7 @@ schema::Result<std::unique_ptr<Server>> Server::bind(Engine& engine, const Serve
     auto file = bind_socket_file(server->socket_, setup.endpoint);
     if (!file) return file.error();
     server->socket_file_ = *file;
+    server->lease_lasts_ = setup.lease;
     return server;
 }
 
@@ -78,7 +79,7 @@ void Server::serve(int stop_fd) {
         zmq::pollitem_t items[] = {{socket_.handle(), 0, ZMQ_POLLIN, 0},
                                    {nullptr, outbox_.fd(), ZMQ_POLLIN, 0},
                                    {nullptr, stop_fd, ZMQ_POLLIN, 0}};
-        ::zmq_poll(items, 3, kLookUp.count());
+        ::zmq_poll(items, 3, std::min(kLookUp, lease_lasts_).count());
         if ((items[0].revents & ZMQ_POLLIN) != 0) receive_some();
         if ((items[1].revents & ZMQ_POLLIN) != 0) send_letters();
         if ((items[2].revents & ZMQ_POLLIN) != 0) return;
@@ -229,12 +230,12 @@ void Server::send_letters() {
 }
 
 void Server::check_lease() {
-    if (lease_.capture_id == 0 || Clock::now() - lease_.heard < kLeaseLasts) return;
+    if (lease_.capture_id == 0 || Clock::now() - lease_.heard < lease_lasts_) return;
     const Lease lost = std::exchange(lease_, {});
     const EngineStatus status = service_.engine().status();
     if (!status.capturing || status.capture_id != lost.capture_id) return;
-    spdlog::warn("end {}: its leader has not been heard of for {} s; the dump is kept",
-                 capture_name(lost.capture_id), kLeaseLasts.count() / 1000);
+    spdlog::warn("end {}: its leader has not been heard of for {} ms; the dump is kept",
+                 capture_name(lost.capture_id), lease_lasts_.count());
     orders_->submit([this, id = lost.capture_id] {
         fbs::StopRequestT order;
         order.capture_id = id;

@@ -21,6 +21,8 @@ namespace ringside::agent {
 struct ServerSetup {
     std::string endpoint;
     std::string version;
+    /// A capture whose leader, elsewhere, has been silent for so long ends here.
+    Milliseconds lease{15'000};
 };
 
 /// Counters of what was not served.
@@ -72,6 +74,7 @@ private:
     zmq::context_t context_;
     zmq::socket_t socket_;
     std::string socket_file_;
+    Milliseconds lease_lasts_{0};
     NodeService service_;
     ServerCounts counts_;
     Lease lease_;

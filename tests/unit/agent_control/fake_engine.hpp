@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <ctime>
 #include <fstream>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -32,6 +33,8 @@ public:
     std::vector<Half> halves_to_give;
     std::vector<ProcessReport> processes_to_give;
     bool no_pids_here = false;
+    /// Called before a capture ends, with its first tick (0: from the start) and its last: the moment to write halves.
+    std::function<void(FakeEngine&, std::uint64_t, std::uint64_t)> on_stop;
 
     Result<PrepareReport> prepare(const CaptureRequest& request) override {
         const std::lock_guard lock(mutex_);
@@ -66,6 +69,7 @@ public:
             const std::chrono::nanoseconds left(stop_node_ns.value - node_now().value);
             waiting_.wait_for(lock, left);
         }
+        if (on_stop) on_stop(*this, start_ticks_, ticks_at_node(stop_node_ns));
         capturing_ = 0;
         last_ = capture_id;
         CaptureReport report;

@@ -1,0 +1,343 @@
+// Traces led over real sockets: agreed instants, clocks, errors of some nodes, and the joined result.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+
+#include "agents.hpp"
+#include "halves.hpp"
+#include "schema/frame.hpp"
+#include "schema/job_generated.h"
+
+using namespace ringside::agent;
+using namespace ringside::agent::test;
+namespace fbs = ringside::fbs;
+using ringside::schema::ErrorCode;
+
+namespace {
+
+/// A process that goes by `worker`.
+ProcessReport worker_process(const std::string& worker) {
+    ProcessReport report;
+    report.pid = 1;
+    report.executable = "/usr/bin/python3";
+    report.worker_name = worker;
+    report.workers = {worker};
+    report.attached = true;
+    report.start_delay_ns = 1000;
+    report.events = 10;
+    return report;
+}
+
+/// Calls of worker0 to the others, one after another through the whole capture, whatever each node's clock says. All fake nodes count
+/// the host's ticks, so that true order is the order of ticks.
+void record_calls(Agent& agent, int number, int nodes) {
+    agent.engine.processes_to_give = {worker_process("worker" + std::to_string(number))};
+    agent.engine.on_stop = [number, nodes](FakeEngine& engine, std::uint64_t start,
+                                           std::uint64_t stop) {
+        const auto first = static_cast<std::int64_t>(start) + 5 * kMs;
+        const auto last = static_cast<std::int64_t>(stop) - 5 * kMs;
+        engine.halves_to_give.clear();
+        // Instants that all nodes agree on: multiples of 2 ms of the common ticks.
+        std::uint64_t id = 0;
+        for (std::int64_t t = (first / (2 * kMs) + 1) * 2 * kMs; t < last; t += 2 * kMs) {
+            id = static_cast<std::uint64_t>(t / (2 * kMs));
+            const int callee = 1 + static_cast<int>(id % static_cast<std::uint64_t>(nodes - 1));
+            const std::string to = "worker" + std::to_string(callee);
+            if (number == 0)
+                engine.halves_to_give.push_back(client("worker0", to, id, t, t + 900'000));
+            if (number == callee)
+                engine.halves_to_give.push_back(
+                    server(to, "worker0", id, t + 300'000, t + 600'000));
+        }
+    };
+}
+
+std::unique_ptr<Client> client_of(const Agent& agent) {
+    auto client = Client::connect(agent.endpoint);
+    REQUIRE(client);
+    return std::move(*client);
+}
+
+fbs::TraceRequestT request_over(const std::vector<std::string>& peers, std::uint32_t duration_ms) {
+    fbs::TraceRequestT request;
+    request.peers = peers;
+    request.duration_ms = duration_ms;
+    request.name = "cap";
+    return request;
+}
+
+/// By how much a correction is wrong now, beyond its bound.
+std::int64_t beyond_bound(const fbs::ClockCorrection& stored, const FakeEngine& leader,
+                          const FakeEngine& node) {
+    const ClockCorrection clock{
+        {stored.reference_node_ns()}, stored.offset_ns(), stored.drift_ppb(), stored.bound_ns()};
+    const std::int64_t before = leader.node_now().value;
+    const std::int64_t at = clock.leader_ns(node.node_now()).value;
+    const std::int64_t after = leader.node_now().value;
+    return std::max(
+        {std::int64_t{0}, before - at - stored.bound_ns(), at - after - stored.bound_ns()});
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+    TEST_CASE("trace: three skewed nodes begin at one instant and are joined in order") {
+        const Folder folder;
+        Agent a(folder, "a"), b(folder, "b", 1'000'000'000), c(folder, "c", 3'000'000, 50'000);
+        int number = 0;
+        for (Agent* agent : {&a, &b, &c}) {
+            record_calls(*agent, number++, 3);
+            agent->serve();
+        }
+        std::vector<fbs::Phase> phases;
+        TraceHooks hooks;
+        hooks.progress = [&](const fbs::ProgressT& progress) {
+            if (phases.empty() || phases.back() != progress.phase) phases.push_back(progress.phase);
+        };
+        const auto reply = client_of(a)->trace(request_over({b.endpoint, c.endpoint}, 200), hooks);
+        REQUIRE(reply);
+        CHECK(reply->nodes.size() == 3);
+        CHECK(reply->joined_requests > 80);
+        CHECK(reply->joined_requests == reply->joined_replies);
+        CHECK(reply->orphans == 0);
+        CHECK(reply->cut <= 4);
+        CHECK(reply->ambiguous == 0);
+        CHECK(reply->order_violations == 0);
+        CHECK(reply->verdicts.size() == 3);
+        CHECK(reply->duration_ns == 200 * kMs);
+        CHECK(reply->start_spread_ns < 20 * kMs);
+        CHECK(phases == std::vector{fbs::Phase::Measuring, fbs::Phase::Attaching,
+                                    fbs::Phase::Capturing, fbs::Phase::Draining,
+                                    fbs::Phase::Joining});
+        for (int n = 0; n < 3; ++n) {
+            const auto& node = *reply->nodes[static_cast<std::size_t>(n)];
+            CHECK(node.error.empty());
+            CHECK(std::filesystem::exists(node.path));
+        }
+        CHECK(std::abs(reply->nodes[1]->clock->offset_ns() + 1'000'000'000) <=
+              reply->nodes[1]->clock->bound_ns() + 1000);
+        CHECK(beyond_bound(*reply->nodes[1]->clock, a.engine, b.engine) < 20'000);
+        CHECK(beyond_bound(*reply->nodes[2]->clock, a.engine, c.engine) < 20'000);
+        CHECK(reply->job_index == folder.path() + "/a/cap/job.rsj");
+        CHECK(std::filesystem::exists(reply->job_index));
+    }
+
+    TEST_CASE("trace: a peer that is not there is unreachable, the others go on") {
+        const Folder folder;
+        Agent a(folder, "a"), b(folder, "b");
+        record_calls(a, 0, 2);
+        record_calls(b, 1, 2);
+        a.serve();
+        b.serve();
+        const std::string nobody = "ipc://" + folder.path() + "/nobody.sock";
+        const auto reply = client_of(a)->trace(request_over({nobody, b.endpoint}, 50), {});
+        REQUIRE(reply);
+        REQUIRE(reply->nodes.size() == 3);
+        CHECK(reply->nodes[1]->error.find("no such socket") != std::string::npos);
+        CHECK(reply->nodes[1]->path.empty());
+        CHECK(reply->nodes[2]->error.empty());
+        CHECK(reply->joined_requests > 10);
+        REQUIRE(reply->verdicts.size() == 3);
+        CHECK(reply->verdicts[1]->verdict == fbs::Verdict::Unreachable);
+        CHECK(reply->verdicts[1]->command == nobody);
+    }
+
+    TEST_CASE("trace: a peer that is stopped is unreachable after a while, the others go on") {
+        const Folder folder;
+        Agent a(folder, "a"), b(folder, "b");  // b is bound, and nobody serves
+        record_calls(a, 0, 2);
+        a.serve();
+        const auto reply = client_of(a)->trace(request_over({b.endpoint}, 50), {});
+        REQUIRE(reply);
+        CHECK(reply->nodes[1]->error.find("has not answered") != std::string::npos);
+        CHECK(reply->cut > 10);
+        CHECK(reply->orphans == 0);
+    }
+
+    TEST_CASE(
+        "trace: two nodes of one name, a capture elsewhere: refused there, the others go on") {
+        const Folder folder;
+        const Folder other;
+        Agent a(folder, "a"), twin(other, "a"), busy(folder, "busy");
+        CaptureRequest already;
+        already.id = 5;
+        already.name = "other";
+        REQUIRE(busy.engine.prepare(already));
+        for (Agent* agent : {&a, &twin, &busy}) agent->serve();
+        const auto reply =
+            client_of(a)->trace(request_over({twin.endpoint, busy.endpoint}, 20), {});
+        REQUIRE(reply);
+        CHECK(reply->verdicts.size() == 2);
+        for (const auto& verdict : reply->verdicts)
+            CHECK(verdict->verdict == fbs::Verdict::Refused);
+        CHECK(reply->nodes[1]->error.find("--node") != std::string::npos);
+        CHECK(busy.engine.status().capturing);
+    }
+
+    TEST_CASE(
+        "trace: a second one meanwhile is refused and names the first; a cancel keeps what there "
+        "is") {
+        const Folder folder;
+        Agent a(folder, "a"), b(folder, "b");
+        record_calls(a, 0, 2);
+        record_calls(b, 1, 2);
+        a.serve();
+        b.serve();
+        std::atomic<bool> cancel{false};
+        TraceHooks hooks;
+        std::uint64_t capture_id = 0;
+        hooks.progress = [&](const fbs::ProgressT& progress) {
+            if (progress.phase != fbs::Phase::Capturing || cancel) return;
+            capture_id = progress.capture_id;
+            const auto second = client_of(a)->trace(request_over({}, 10), {});
+            REQUIRE_FALSE(second);
+            CHECK(second.error().code == ErrorCode::kRefused);
+            CHECK(second.error().message.find(capture_name(capture_id)) != std::string::npos);
+            cancel = true;
+        };
+        hooks.wish = [&] {
+            return cancel ? TraceHooks::Wish::kCancelAndKeep : TraceHooks::Wish::kGoOn;
+        };
+        const auto reply = client_of(a)->trace(request_over({b.endpoint}, 600'000), hooks);
+        REQUIRE(reply);
+        CHECK(reply->capture_id == capture_id);
+        CHECK(reply->duration_ns < 60'000 * kMs);
+        CHECK(std::filesystem::exists(reply->job_index));
+        CHECK_FALSE(b.engine.status().capturing);
+    }
+
+    TEST_CASE("trace: a cancel that keeps nothing leaves nothing on any node") {
+        const Folder folder;
+        Agent a(folder, "a"), b(folder, "b");
+        a.serve();
+        b.serve();
+        std::atomic<bool> on{false};
+        TraceHooks hooks;
+        hooks.progress = [&](const fbs::ProgressT& progress) {
+            on = progress.phase == fbs::Phase::Capturing;
+        };
+        hooks.wish = [&] { return on ? TraceHooks::Wish::kCancel : TraceHooks::Wish::kGoOn; };
+        const auto reply = client_of(a)->trace(request_over({b.endpoint}, 600'000), hooks);
+        REQUIRE_FALSE(reply);
+        CHECK(reply.error().code == ErrorCode::kRefused);
+        CHECK_FALSE(std::filesystem::exists(folder.path() + "/a/cap"));
+        CHECK_FALSE(std::filesystem::exists(folder.path() + "/b/cap"));
+        CHECK_FALSE(b.engine.status().capturing);
+    }
+
+    TEST_CASE("trace: a cancel of nothing says so") {
+        const Folder folder;
+        Agent a(folder, "a");
+        a.serve();
+        const auto reply = client_of(a)->ask<fbs::CancelReplyT>(fbs::CancelRequestT{});
+        REQUIRE_FALSE(reply);
+        CHECK(reply.error().code == ErrorCode::kNothingMatched);
+    }
+
+    TEST_CASE(
+        "trace: pids that are on one node only leave the other out; on none, nothing matched") {
+        const Folder folder;
+        Agent a(folder, "a"), b(folder, "b");
+        a.engine.no_pids_here = true;
+        a.serve();
+        b.serve();
+        fbs::TraceRequestT request = request_over({b.endpoint}, 20);
+        request.pids = {4711};
+        const auto reply = client_of(a)->trace(request, {});
+        REQUIRE(reply);
+        CHECK(reply->verdicts.empty());
+        CHECK(reply->nodes[0]->path.empty());
+        CHECK(std::filesystem::exists(reply->nodes[1]->path));
+        CHECK(std::filesystem::exists(reply->job_index));
+        fbs::TraceRequestT none = request_over({}, 20);
+        none.pids = {4711};
+        const auto nothing = client_of(a)->trace(none, {});
+        REQUIRE_FALSE(nothing);
+        CHECK(nothing.error().code == ErrorCode::kNothingMatched);
+    }
+
+    TEST_CASE("trace: a tcp peer refuses the whole") {
+        const Folder folder;
+        Agent a(folder, "a");
+        a.serve();
+        const auto reply = client_of(a)->trace(request_over({"tcp://10.0.0.1:5555"}, 20), {});
+        REQUIRE_FALSE(reply);
+        CHECK(reply.error().code == ErrorCode::kRefused);
+        CHECK_FALSE(a.engine.status().capturing);
+    }
+
+    TEST_CASE(
+        "finish: captures from the start are ended and joined; without one, nothing matched") {
+        const Folder folder;
+        Agent a(folder, "a"), b(folder, "b", 40'000'000);
+        fbs::TraceRequestT finish;
+        finish.finish = true;
+        finish.peers = {b.endpoint};
+        std::uint64_t id = 21;
+        for (Agent* agent : {&a, &b}) {
+            agent->engine.processes_to_give = {worker_process(agent == &a ? "worker0" : "worker1")};
+            CaptureRequest request;
+            request.id = id++;
+            request.name = "run";
+            REQUIRE(agent->server->service().capture_from_start(request));
+        }
+        a.engine.on_stop = [](FakeEngine& engine, std::uint64_t, std::uint64_t stop) {
+            const auto t = static_cast<std::int64_t>(stop) - 900 * kMs;
+            engine.halves_to_give = {client("worker0", "worker1", 0, t, t + kMs)};
+        };
+        b.engine.on_stop = [](FakeEngine& engine, std::uint64_t, std::uint64_t stop) {
+            const auto t = static_cast<std::int64_t>(stop) - 900 * kMs;
+            engine.halves_to_give = {server("worker1", "worker0", 0, t + 400'000, t + 500'000)};
+        };
+        a.serve();
+        b.serve();
+        const auto reply = client_of(a)->trace(finish, {});
+        REQUIRE(reply);
+        CHECK(reply->joined_requests == 1);
+        CHECK(reply->order_violations == 0);
+        CHECK(reply->job_index == folder.path() + "/a/run/job.rsj");
+        // 900 ms before the only pings: the bound covers the drift that is possible.
+        CHECK(reply->nodes[1]->clock->bound_ns() > 400'000);
+        const auto again = client_of(a)->trace(finish, {});
+        REQUIRE_FALSE(again);
+        CHECK(again.error().code == ErrorCode::kNothingMatched);
+    }
+
+    TEST_CASE("finish: an agent that ends writes its capture from the start, with an index") {
+        const Folder folder;
+        Agent a(folder, "a");
+        CaptureRequest request;
+        request.id = 33;
+        request.name = "run";
+        REQUIRE(a.server->service().capture_from_start(request));
+        a.serve();
+        a.stop();
+        CHECK(a.server->finish());
+        CHECK(std::filesystem::exists(folder.path() + "/a/run/a.rsd"));
+        CHECK(std::filesystem::exists(folder.path() + "/a/run/job.rsj"));
+        CHECK_FALSE(a.engine.status().capturing);
+    }
+
+    TEST_CASE("finish: an agent that ends while it leads keeps the trace and answers") {
+        const Folder folder;
+        Agent a(folder, "a"), b(folder, "b");
+        a.serve();
+        b.serve();
+        std::thread ending;
+        TraceHooks hooks;
+        hooks.progress = [&](const fbs::ProgressT& progress) {
+            if (progress.phase != fbs::Phase::Capturing || ending.joinable()) return;
+            ending = std::thread([&] {
+                a.stop();
+                CHECK(a.server->finish());
+            });
+        };
+        const auto reply = client_of(a)->trace(request_over({b.endpoint}, 600'000), hooks);
+        ending.join();
+        REQUIRE(reply);
+        CHECK(std::filesystem::exists(reply->job_index));
+        CHECK_FALSE(b.engine.status().capturing);
+    }
+}
