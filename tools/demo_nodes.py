@@ -144,9 +144,9 @@ class Demo:
         nodes = result["nodes"]
         records = sum(node["records"] for node in nodes)
         cost_ns = sum(node["overhead_estimate_ns"] for node in nodes)
-        print("\nRPCs joined %d, cut %d, orphans %d, unfinished %d; events %d, lost %d; clocks within %.1f us; overhead %.1f us in all (an estimate: %d records x %.1f ns)" % (
+        print("\nRPCs joined %d, cut %d, orphans %d, unfinished %d; %d records, lost %d; clocks within %.1f us; overhead %.1f us in all (an estimate: records x %.1f ns)" % (
             result["joined_requests"], result["cut"], result["orphans"], result["unfinished"], records, sum(node["lost"] for node in nodes),
-            result["clock_bound_ns"] / 1e3, cost_ns / 1e3, records, cost_ns / max(records, 1)))
+            result["clock_bound_ns"] / 1e3, cost_ns / 1e3, cost_ns / max(records, 1)))
         print("dumps and index in %s; open %s in https://ui.perfetto.dev" % (shown, trace))
 
     def run(self):

@@ -193,10 +193,14 @@ void JobBuilder::to_nanoseconds(bool corrected) {
 }
 
 void JobBuilder::mark_fetches() {
-    // torch fires a range of its own around to_here(): with it, the fetch's half is a second witness of one thing.
-    std::vector<bool> fetch_name(job_.names.size());
-    for (Index i = 0; i < fetch_name.size(); ++i)
-        fetch_name[i] = job_.names[i].starts_with("to_here#");
+    // torch fires a range of its own around to_here(): with it, the fetch's half is a second witness of one thing. It has a name only
+    // where the job runs torch's profiler; the nameless one is given it here.
+    const auto may_hold_fetch = [&](const model::Range& range) {
+        const std::string& name = job_.names[range.name];
+        const bool nameless = name.empty() && range.source == schema::SourceId::kTorch &&
+                              range.detail == static_cast<std::uint8_t>(schema::TorchScope::kUser);
+        return nameless || name.starts_with("to_here#");
+    };
     std::unordered_map<Index, std::vector<model::Half*>> fetches;
     for (model::Half& half : job_.halves) {
         if (half.lane != kNone && half.mode == schema::RpcMode::kFetch && !half.server()) {
@@ -204,17 +208,22 @@ void JobBuilder::mark_fetches() {
         }
     }
     for (auto& [lane, halves] : fetches) {
-        std::vector<const model::Range*> around;
-        for (const model::Range& range : job_.lanes[lane].ranges) {
-            if (fetch_name[range.name]) around.push_back(&range);
+        std::vector<model::Range*> around;
+        for (model::Range& range : job_.lanes[lane].ranges) {
+            if (may_hold_fetch(range)) around.push_back(&range);
         }
         for (model::Half* half : halves) {
             // Such ranges of one thread don't nest, so only the last one that began before can hold it.
             const auto after = std::partition_point(
                 around.begin(), around.end(),
                 [&](const model::Range* range) { return range->begin_ns <= half->begin_ns; });
-            half->inside_fetch_range =
-                after != around.begin() && half->begin_ns <= (*(after - 1))->end_ns;
+            if (after == around.begin() || half->begin_ns > (*(after - 1))->end_ns) continue;
+            half->inside_fetch_range = true;
+            model::Range& range = **(after - 1);
+            if (job_.names[range.name].empty()) {
+                range.name = job_.names.add(
+                    model::fetch_name(job_.names[half->self], job_.names[half->peer]));
+            }
         }
     }
 }

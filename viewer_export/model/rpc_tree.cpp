@@ -34,6 +34,10 @@ std::string or_unknown(const std::string& text) {
 
 }  // namespace
 
+std::string fetch_name(const std::string& from, const std::string& to) {
+    return "to_here#(" + from + ")->(" + to + ")";
+}
+
 bool is_real(const Job& job, const Call& call) {
     return is_record(job, call.client) || is_record(job, call.server);
 }
@@ -114,7 +118,7 @@ std::string RpcNames::own_name(const Call& call) const {
     to = or_unknown(to);
     function = or_unknown(function);
     const schema::RpcMode mode = client != nullptr ? client->mode : server->mode;
-    if (mode == schema::RpcMode::kFetch) return "to_here#(" + from + ")->(" + to + ")";
+    if (mode == schema::RpcMode::kFetch) return fetch_name(from, to);
     const char* prefix = mode == schema::RpcMode::kInternal ? "" : prefix_of(mode);
     return prefix + function + "(" + from + " -> " + to + ")";
 }

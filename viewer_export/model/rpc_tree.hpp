@@ -19,6 +19,9 @@ namespace ringside::viewer_export::model {
 bool is_real(const Job& job, const Call& call);
 /// The index says that the callee's answer is the one that the caller had, and both ends are in these dumps.
 bool reply_joined(const Job& job, const Call& call);
+/// How torch names a fetch, to_here(), from one worker to another.
+std::string fetch_name(const std::string& from, const std::string& to);
+
 /// torch's own traffic (`torch.distributed.rpc.api`, RRef and autograd bookkeeping): hidden unless asked for.
 bool is_internal(const Job& job, const Call& call);
 /// A parent chain that comes back to itself (a damaged index) is cut where it closes.

@@ -328,6 +328,21 @@ TEST_CASE("load: a fetch inside torch's own to_here range is marked as its bookk
     CHECK_FALSE(job.halves[1].inside_fetch_range);
 }
 
+TEST_CASE(
+    "load: a nameless user range around a fetch gets the fetch's name, any other keeps none") {
+    OneLane one;
+    const auto user = static_cast<std::uint8_t>(ringside::schema::TorchScope::kUser);
+    one.lane->rpc_begin(110,
+                        {false, 1, 77, 0, "to_here", "", "worker0", "worker1", RpcMode::kFetch});
+    one.lane->rpc_end(190, 1);
+    one.lane->range("", 100, 200, user);
+    one.lane->range("", 300, 400, user);
+    const Job job = one.load();
+    CHECK(job.halves[0].inside_fetch_range);
+    CHECK(job.names[job.lanes[0].ranges[0].name] == "to_here#(worker0)->(worker1)");
+    CHECK(job.names[job.lanes[0].ranges[1].name].empty());
+}
+
 TEST_CASE("load: accounts and losses come from the footer") {
     OneLane one;
     one.lane->range("a", 10, 20);
