@@ -97,7 +97,8 @@ void JobBuilder::apply_calls(const fbs::JobIndex& index) {
                   find(rpc->server()),
                   static_cast<CallState>(
                       std::min<std::uint8_t>(static_cast<std::uint8_t>(rpc->state()), 2)),
-                  rpc->unfinished(), rpc->reply()};
+                  rpc->unfinished(),
+                  rpc->reply()};
         if (rpc->parent() >= 0 && static_cast<std::uint32_t>(rpc->parent()) < count) {
             call.parent = static_cast<Index>(rpc->parent());
         }
@@ -127,7 +128,8 @@ void JobBuilder::call_the_rest() {
                   half.server() ? kNone : i,
                   half.server() ? i : kNone,
                   half.position == model::kNoPosition ? CallState::kCut : CallState::kUnjoined,
-                  dead, false};
+                  dead,
+                  false};
         half.call = static_cast<Index>(job_.calls.size());
         job_.calls.push_back(call);
     }

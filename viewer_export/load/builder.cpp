@@ -157,7 +157,8 @@ void JobBuilder::add_names(const fbs::Names& names) {
             continue;
         }
         if (table.size() <= name->id()) table.resize(name->id() + 1, kNone);
-        table[name->id()] = job_.names.add(text_of(name->text()));
+        const auto text = text_of(name->text());
+        table[name->id()] = job_.names.add(text.empty() ? model::kUnnamed : text);
     }
 }
 

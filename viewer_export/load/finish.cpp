@@ -197,7 +197,7 @@ void JobBuilder::mark_fetches() {
     // where the job runs torch's profiler; the nameless one is given it here.
     const auto may_hold_fetch = [&](const model::Range& range) {
         const std::string& name = job_.names[range.name];
-        const bool nameless = name.empty() && range.source == schema::SourceId::kTorch &&
+        const bool nameless = name == model::kUnnamed && range.source == schema::SourceId::kTorch &&
                               range.detail == static_cast<std::uint8_t>(schema::TorchScope::kUser);
         return nameless || name.starts_with("to_here#");
     };
@@ -220,7 +220,7 @@ void JobBuilder::mark_fetches() {
             if (after == around.begin() || half->begin_ns > (*(after - 1))->end_ns) continue;
             half->inside_fetch_range = true;
             model::Range& range = **(after - 1);
-            if (job_.names[range.name].empty()) {
+            if (job_.names[range.name] == model::kUnnamed) {
                 range.name = job_.names.add(
                     model::fetch_name(job_.names[half->self], job_.names[half->peer]));
             }

@@ -218,7 +218,7 @@ Index JobBuilder::name_of(Index process, std::uint32_t id) {
     const std::vector<Index>& table = processes_[process].names;
     if (id < table.size() && table[id] != kNone) [[likely]]
         return table[id];
-    if (id == 0) return job_.names.add("(unnamed)");
+    if (id == 0) return job_.names.add(model::kUnnamed);
     return job_.names.add("(name " + std::to_string(id) + ")");
 }
 

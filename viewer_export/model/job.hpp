@@ -33,6 +33,9 @@ private:
     std::unordered_map<std::string_view, Index> index_;
 };
 
+/// What a range without a name is called.
+inline constexpr std::string_view kUnnamed = "(unnamed)";
+
 /// As in dump.fbs.
 enum class Fate : std::uint8_t { kRunning = 0, kExited = 1, kKilled = 2, kReplaced = 3 };
 enum class SourceLevel : std::uint8_t {

@@ -340,7 +340,7 @@ TEST_CASE(
     const Job job = one.load();
     CHECK(job.halves[0].inside_fetch_range);
     CHECK(job.names[job.lanes[0].ranges[0].name] == "to_here#(worker0)->(worker1)");
-    CHECK(job.names[job.lanes[0].ranges[1].name].empty());
+    CHECK(job.names[job.lanes[0].ranges[1].name] == kUnnamed);
 }
 
 TEST_CASE("load: accounts and losses come from the footer") {
