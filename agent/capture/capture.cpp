@@ -44,6 +44,7 @@ bool Capture::include(TrackedProcess& process) {
     process.attached = false;
     process.start_delay_ns = -1;
     process.told.reset();
+    process.reached.clear();
     process.drainer.start(process.index);
     return true;
 }
@@ -99,7 +100,8 @@ void Capture::tell(TrackedProcess& process) {
         process.drainer.names().use(*process.segment, process.facts.worker_name.value);
     }
     ProcessFacts facts{process.index, process.life ? process.life->host_pid() : 0,
-                       process.drainer.names().text(process.facts.worker_name), process.facts};
+                       process.drainer.names().text(process.facts.worker_name),
+                       process.facts_in_capture()};
     if (process.told && same_to_a_reader(*process.told, facts)) return;
     writer_->process(facts);
     process.told = std::move(facts);

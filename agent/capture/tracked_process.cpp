@@ -1,5 +1,7 @@
 #include "agent/capture/tracked_process.hpp"
 
+#include <algorithm>
+
 namespace ringside::agent {
 
 TrackedProcess::TrackedProcess(std::unique_ptr<MappedSegment> mapped)
@@ -14,6 +16,24 @@ TrackedProcess::TrackedProcess(std::unique_ptr<MappedSegment> mapped)
 void TrackedProcess::refresh() {
     if (segment == nullptr) return;
     if (auto now = segment->facts()) facts = std::move(*now);
+    if (!in_capture || !attached) return;
+    for (const SourceFacts& source : facts.sources) {
+        if (source.level == schema::SourceLevel::kOff) continue;
+        std::erase_if(reached, [&](const SourceFacts& before) { return before.id == source.id; });
+        reached.push_back(source);
+    }
+}
+
+SegmentFacts TrackedProcess::facts_in_capture() const {
+    SegmentFacts told = facts;
+    for (SourceFacts& source : told.sources) {
+        if (source.level != schema::SourceLevel::kOff) continue;
+        const auto was =
+            std::find_if(reached.begin(), reached.end(),
+                         [&](const SourceFacts& before) { return before.id == source.id; });
+        if (was != reached.end()) source = *was;
+    }
+    return told;
 }
 
 }  // namespace ringside::agent

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "agent/attach/mapped_segment.hpp"
 #include "agent/attach/process_life.hpp"
@@ -18,6 +19,8 @@ struct TrackedProcess {
     bool has_framework() const { return !facts.sources.empty(); }
     /// Reads the header anew.
     void refresh();
+    /// The facts as a dump tells them: what each source reached in the capture, not that it let go at its end.
+    SegmentFacts facts_in_capture() const;
 
     schema::SegmentId id;
     std::unique_ptr<MappedSegment> segment;  ///< null once it is drained and removed
@@ -34,6 +37,7 @@ struct TrackedProcess {
     bool attached = false;
     std::int64_t start_delay_ns = -1;
     std::optional<ProcessFacts> told;  ///< as the dump's last Process chunk says
+    std::vector<SourceFacts> reached;  ///< sources that were on in it, as they last were
 };
 
 }  // namespace ringside::agent

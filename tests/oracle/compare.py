@@ -17,7 +17,7 @@ def rows_of_table(text):
     rows = {}
     for row in json.loads(text)["rows"]:
         key = (row["name"], row["node_id"])
-        rows[key] = rows.get(key, 0) + row["calls"]
+        rows[key] = rows.get(key, 0) + row["count"]
     return rows
 
 

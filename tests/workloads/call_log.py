@@ -11,10 +11,12 @@ import torch.distributed.rpc as rpc
 
 
 class CallLog:
-    """The log of one worker. Thread-safe: handlers and callbacks log as well as the main thread."""
+    """The log of one worker. Thread-safe: handlers and callbacks log as well as the main thread. Rows are kept until flush(): what an
+    answer's thread does under the interpreter's lock would be in the next call's time."""
 
     def __init__(self, path):
-        self._out = open(path, "a", buffering=1)
+        self._path = path
+        self._rows = []
         self._lock = threading.Lock()
         self.worker = ""
         self.round = 0
@@ -25,11 +27,17 @@ class CallLog:
         self.worker = worker
         self.round += 1
 
-    def _write(self, begin, **what):
-        end = time.monotonic_ns()
+    def _write(self, begin, end=None, **what):
+        end = end or time.monotonic_ns()
         row = {"caller": self.worker, "begin_ns": begin, "end_ns": end, "wall_ms": (end - begin) / 1e6, "round": self.round}
         with self._lock:
-            self._out.write(json.dumps({**row, **what}) + "\n")
+            self._rows.append({**row, **what})
+
+    def flush(self):
+        """Appends the rows so far to the file."""
+        with self._lock, open(self._path, "a") as out:
+            out.writelines(json.dumps(row) + "\n" for row in self._rows)
+            self._rows = []
 
     def sync(self, callee, function, name, args=(), sleep_ms=None, timeout=-1.0, expect=None):
         """rpc_sync. `expect`: the exception that the call must end with; it is swallowed."""
@@ -51,12 +59,13 @@ class CallLog:
         written = threading.Event()
 
         def done(answered):
+            end = time.monotonic_ns()
             try:
                 answered.wait()
                 status = "ok"
             except Exception as failure:
                 status = type(failure).__name__
-            self._write(begin, callee=callee, function=name, mode="async", status=status, sleep_ms=sleep_ms)
+            self._write(begin, end, callee=callee, function=name, mode="async", status=status, sleep_ms=sleep_ms)
             written.set()
 
         future.add_done_callback(done)
@@ -80,9 +89,10 @@ class CallLog:
         return value
 
     def settle(self):
-        """Waits until every asynchronous call has its row."""
+        """Waits until every asynchronous call has its row, and flushes."""
         with self._lock:
             pending, self._pending = self._pending, set()
         for written in pending:
             if not written.wait(60):
                 raise TimeoutError("an asynchronous call has not ended after 60 s")
+        self.flush()

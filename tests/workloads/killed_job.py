@@ -12,7 +12,7 @@ worker1 is the victim. What happens, and the conditions (files in DIR) by which 
                     the driver kills worker1 (SIGKILL)
   failed.0 failed.2 every call to worker1 has ended with an error at its caller
                     worker2 returns from the inner call: its answer has nowhere to go
-  over.2                                                              leave        the driver: end
+                                                                      leave        the driver: end
 """
 import argparse
 import os

@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+"""After a run no process, socket, segment or directory of ours remains: `ringside run`, a traced node, a killed agent, a killed run."""
+import os
+import signal
+
+from harness import Node, Trace, check, kAgent, kCommand, kPython, main, wait_until
+
+from rsd.index import Job
+
+
+def entries(folder):
+    return sorted(os.path.join(d, f) for d, folders, files in os.walk(folder) for f in files + folders)
+
+
+def run_leaves_nothing(workspace):
+    """Its own job directory goes with it, whatever the command does."""
+    root = os.path.join(workspace.root, "run")
+    os.makedirs(root, mode=0o700)
+    environment = dict(os.environ, RINGSIDE_DIR=root)
+    script = "import torch, os; torch.ones(2) + 1; os.fork() or os._exit(0); os.wait()"
+    for number, (command, status) in enumerate((
+            ([kPython, "-c", script], 0), (["/bin/true"], 0), (["/bin/sh", "-c", "exit 7"], 7),
+            ([kPython, "-c", "import torch, os, signal; torch.ones(2); os.kill(os.getpid(), signal.SIGKILL)"], 137))):
+        workspace.ringside("run", "-o", workspace.path("out-%d" % number), "--", *command, environment=environment, expect=status)
+        check(not entries(root), "after `ringside run -- %s`: %s", command[0], entries(root))
+        files = os.listdir(workspace.path("out-%d" % number))
+        check(not [f for f in files if not f.endswith((".rsd", ".rsj"))], "in its output: %s", files)
+
+
+def an_interrupted_run_leaves_nothing(workspace):
+    root = os.path.join(workspace.root, "interrupted")
+    os.makedirs(root, mode=0o700)
+    code = "import torch, time\nopen(%r, 'w').close()\ntry:\n  time.sleep(100)\nexcept KeyboardInterrupt:\n  raise SystemExit(5)" % workspace.path("up")
+    child = workspace.start("interrupted", [kCommand, "run", "-o", workspace.path("out-int"), "--", kPython, "-c", code],
+                            dict(os.environ, RINGSIDE_DIR=root))
+    wait_until("the command to be up", lambda: os.path.exists(workspace.path("up")), children=[child])
+    child.send(signal.SIGINT)
+    child.wait(expect=5)
+    check(not entries(root), "after an interrupted run: %s", entries(root))
+
+
+def a_node_keeps_only_the_job_directory(workspace):
+    """Segments go with their processes, the socket with the agent, and the files of a given-up capture with it."""
+    node = Node(workspace, "node")
+    up, go = workspace.path("node-up"), workspace.path("node-go")
+    code = "import torch, os, time\nopen(%r, 'w').close()\nwhile not os.path.exists(%r): torch.ones(2) + 1" % (up, go)
+    job = workspace.start("job", [kPython, "-c", code], node.environment())
+    wait_until("the job to be up", lambda: os.path.exists(up), children=[job])
+    trace = Trace(workspace, [node], workspace.path("given-up"))
+    trace.child.send(signal.SIGINT)
+    trace.child.send(signal.SIGINT)
+    status = trace.child.wait(expect=None)
+    check(status in (0, 130), "a trace that was given up ends with %s", status)
+    trace = Trace(workspace, [node], workspace.path("kept"))
+    trace.end()
+    with open(go, "w"):
+        pass
+    job.wait()
+    wait_until("its segment to go", lambda: not node.segments())
+    node.stop()
+    left = [os.path.basename(e) for e in entries(node.root)]
+    check(set(left) <= {"job", "control", "lock"}, "the node's root keeps %s", left)
+    check(not os.path.exists(node.endpoint[len("ipc://"):]), "the socket is still there")
+    partial = [e for e in entries(workspace.path("output")) if e.endswith(".partial")]
+    check(not partial, "partial dumps: %s", partial)
+
+
+def a_killed_agents_remains_are_adopted(workspace):
+    """kill -9 of the agent: the job goes on; the next agent on that directory captures and then removes what the dead process left."""
+    node = Node(workspace, "first")
+    up, go = workspace.path("up-k"), workspace.path("go-k")
+    code = "import torch, os\nopen(%r, 'w').close()\nwhile not os.path.exists(%r): torch.ones(2) + 1" % (up, go)
+    job = workspace.start("job-k", [kPython, "-c", code], node.environment())
+    wait_until("the job to be up", lambda: os.path.exists(up), children=[job])
+    trace = Trace(workspace, [node], workspace.path("broken"))
+    os.kill(node.agent.pid, signal.SIGKILL)
+    node.agent.wait(expect=-signal.SIGKILL)
+    status = trace.child.wait(expect=None, deadline_s=60)
+    check(status != 0, "a trace whose agent was killed ends with 0")
+    with open(go, "w"):
+        pass
+    job.wait()
+    ready_read, ready_write = os.pipe()
+    again = workspace.start("agent-again", [kAgent, "--dir", node.root, "--job", node.job, "--node", "first", "--endpoint", node.endpoint,
+                                            "--output", workspace.path("output", "again"), "--capture-from-start", "--name", "left",
+                                            "--ready-fd", str(ready_write)], pass_fds=(ready_write,))
+    os.close(ready_write)
+    with os.fdopen(ready_read) as ready:
+        check(ready.readline() == "ready\n", "the second agent is not ready: %s", again.tail())
+    again.send(signal.SIGTERM)
+    again.wait(20)
+    check(not node.segments(), "the dead process's segment is still there: %s", node.segments())
+    read = Job(workspace.path("output", "again", "left"))
+    check(not read.problems() and read.counts()["ranges"] > 0, "what it left: %s, %s", read.counts(), read.problems())
+    check(not os.path.exists(node.endpoint[len("ipc://"):]), "the socket is still there")
+
+
+def test(workspace):
+    for part in (run_leaves_nothing, an_interrupted_run_leaves_nothing, a_node_keeps_only_the_job_directory, a_killed_agents_remains_are_adopted):
+        part(workspace)
+        print("%s: so" % part.__name__.replace("_", " "), flush=True)
+
+
+main(test, "cleanup")

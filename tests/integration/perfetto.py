@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+"""trace.json in Perfetto's trace_processor: nothing in it is wrong or lost, and what Perfetto counts is what we wrote and what the reader reads.
+
+Two captures: the recipe from first to last instruction, and the job whose worker is killed (open, unfinished, orphan and joined calls).
+trace_processor is fetched by tools/setup into ${XDG_CACHE_HOME:-~/.cache}/ringside; without it or without node: skipped, aloud.
+"""
+import collections
+import json
+import os
+import shutil
+
+from harness import check, kPython, kSource, kWorkloads, free_port, main, skip
+from rsd.index import Job
+from scenarios import traced_killed_job
+
+kAssets = os.environ.get("RINGSIDE_TRACE_PROCESSOR") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "ringside", "trace-processor-v55")
+kQueries = (
+    "select name, severity, value from stats where value > 0 and severity in ('error', 'data_loss')",
+    "select count(*) as n from slice where category is not null",
+    "select count(*) as n from slice where dur = -1",
+    "select extract_arg(arg_set_id, 'cat') as cat, count(*) as n from flow group by 1",
+    "select count(*) as n from flow f join slice s on f.slice_out = s.id join slice t on f.slice_in = t.id"
+    " where extract_arg(f.arg_set_id, 'cat') = 'rpc' and s.category = 'rpc' and t.category = 'rpc'",
+    "select count(*) as n from slice where category = 'rpc'",
+)
+
+
+def perfetto(workspace, trace):
+    child = workspace.run("trace_processor-%d" % len(workspace.children), [
+        "node", os.path.join(kSource, "tests", "oracle", "trace_processor.mjs"), kAssets, trace, *kQueries])
+    return json.loads(child.out())
+
+
+def expected_slices(job):
+    """Every range once, every half once, a step between two boundaries of one name, and each mark or boundary as an instant."""
+    counts = job.counts()
+    boundaries = collections.Counter((id(e), m[1], m[3]) for e in job.events for m in e.marks if m[0] == "iteration")
+    steps = sum(n - 1 for n in boundaries.values())
+    instants = sum(m[0] != "counter" for e in job.events for m in e.marks)
+    return counts["ranges"] + counts["client_halves"] + counts["server_halves"], steps, instants
+
+
+def check_export(workspace, what, directory):
+    trace = workspace.path(what + ".json")
+    told = json.loads(workspace.ringside("export", directory, "-o", trace, "--json").out())
+    job = Job(directory)
+    check(not job.problems(), "%s, the reader: %s", what, "; ".join(job.problems()))
+    counts = job.counts()
+    slices, steps, instants = expected_slices(job)
+    check(told["ranges"] + told["asyncs"] + told["rpc_halves"] == slices and told["iterations"] == steps and told["instants"] == instants,
+          "%s: exported %s, the reader has %d slices, %d steps, %d instants (%s)", what, told, slices, steps, instants, counts)
+    check(told["slices"] == slices + steps, "%s: %d slices exported, %d expected", what, told["slices"], slices + steps)
+    check((told["rpc_requests"], told["rpc_replies"]) == (counts["joined"], counts["joined_replies"]),
+          "%s: %d + %d arrows exported, the reader joins %d + %d", what, told["rpc_requests"], told["rpc_replies"], counts["joined"], counts["joined_replies"])
+    bad, seen, endless, flows, between_halves, halves = perfetto(workspace, trace)
+    check(not bad, "%s: trace_processor complains: %s", what, bad)
+    check(seen[0]["n"] == told["slices"] + told["instants"], "%s: trace_processor has %d slices, exported were %d and %d instants",
+          what, seen[0]["n"], told["slices"], told["instants"])
+    check(endless[0]["n"] == 0, "%s: %d slices without an end", what, endless[0]["n"])
+    by_category = {row["cat"]: row["n"] for row in flows}
+    check(by_category.get("rpc", 0) == counts["joined"] + counts["joined_replies"] == between_halves[0]["n"],
+          "%s: arrows in trace_processor %s, %d of them between halves; joined %d + %d", what, by_category, between_halves[0]["n"],
+          counts["joined"], counts["joined_replies"])
+    check(by_category.get("fwdbwd", 0) == told["fwdbwd"], "%s: %s forward-backward arrows, exported %d", what, by_category, told["fwdbwd"])
+    check(halves[0]["n"] == told["rpc_halves"], "%s: %d slices of category rpc, %d halves", what, halves[0]["n"], told["rpc_halves"])
+    print("%s: %d slices, %d rpc arrows in trace_processor, as exported and as read; no error, no data loss" % (
+        what, seen[0]["n"], by_category.get("rpc", 0)), flush=True)
+
+
+def test(workspace):
+    output = workspace.path("recipe")
+    workspace.ringside("run", "-o", output, "--", kPython, "-W", "ignore", os.path.join(kWorkloads, "recipe.py"),
+                       environment=dict(os.environ, MASTER_PORT=str(free_port())))
+    check_export(workspace, "recipe", output)
+    output = workspace.path("training")
+    workspace.ringside("run", "-o", output, "--", kPython, os.path.join(kWorkloads, "training.py"))
+    check_export(workspace, "training", output)
+    directory, _, _ = traced_killed_job(workspace)
+    check_export(workspace, "killed", directory)
+
+
+if shutil.which("node") is None:
+    skip("node is not installed; tools/setup --all installs it")
+if not os.path.exists(os.path.join(kAssets, "complete")):
+    skip("Perfetto's trace_processor is not in %s; tools/setup fetches it" % kAssets)
+main(test, "perfetto")
