@@ -1,0 +1,177 @@
+"""Every check must be able to fail: plants one violation of each kind in a small tree of its own and sees it found, and that the same tree
+without it is clean."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import files
+import formatting
+import layering
+import shim
+import tidy
+import tree
+
+kHere = os.path.dirname(os.path.abspath(__file__))
+kRoot = os.path.normpath(os.path.join(kHere, "..", ".."))
+
+
+def found(violations):
+    return [(violation.path, violation.line) for violation in violations]
+
+
+class Planted(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp(prefix="ringside-lint-")
+        self.addCleanup(shutil.rmtree, self.root)
+        for room in files.kRooms:
+            self.write(room + "/README.md", "# what is here\n")
+        for name in ("meson.build", "meson_options.txt", "README.md", "LICENSE", "CONTRIBUTING.md"):
+            self.write(name, "text\n")
+        for name in (".clang-format", ".clang-tidy"):
+            shutil.copy(os.path.join(kRoot, name), self.root)
+
+    def write(self, path, text):
+        whole = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(whole), exist_ok=True)
+        with open(whole, "w") as out:
+            out.write(text)
+        return whole
+
+    def compile(self, path, text, *options):
+        self.write(path + ".cpp", text)
+        library = os.path.join(self.root, path + ".so")
+        subprocess.run(["c++", "-shared", "-fPIC", "-o", library, os.path.join(self.root, path + ".cpp")] + list(options), check=True)
+        return library
+
+
+class Layering(Planted):
+    def check_one(self, path, include, wrong):
+        self.write(path, "#pragma once\n#include %s\n" % include)
+        self.assertEqual(found(layering.check(self.root)), [(path, 2)] if wrong else [])
+
+    def test_each_arrow_that_is_allowed(self):
+        for path, include in (("inject/core/a.hpp", '"schema/ids.hpp"'), ("inject/sources/torch/a.hpp", '"inject/core/emit.hpp"'),
+                              ("agent/drain/a.hpp", '"agent/attach/watch.hpp"'), ("agent/control/a.hpp", "<zmq.hpp>"),
+                              ("tools/ringside/a.hpp", '"viewer_export/out/table.hpp"'), ("tests/unit/a.hpp", '"inject/core/emit.hpp"'),
+                              ("viewer_export/load/a.hpp", '"schema/dump_generated.h"'), ("schema/a.hpp", "<cstdint>")):
+            with self.subTest(path=path, include=include):
+                self.check_one(path, include, wrong=False)
+
+    def test_each_arrow_that_is_not(self):
+        for path, include in (("schema/a.hpp", '"inject/core/emit.hpp"'), ("schema/a.hpp", "<flatbuffers/flatbuffers.h>"),
+                              ("schema/a.hpp", '"schema/dump_generated.h"'), ("inject/core/a.hpp", '"inject/sources/torch/rpc.hpp"'),
+                              ("inject/core/a.hpp", '"agent/attach/watch.hpp"'), ("inject/a.hpp", "<spdlog/spdlog.h>"),
+                              ("agent/correlate/a.hpp", '"agent/control/link.hpp"'), ("agent/correlate/a.hpp", "<zmq.hpp>"),
+                              ("agent/clock/a.hpp", "<sys/socket.h>"), ("agent/attach/a.hpp", '"agent/drain/drainer.hpp"'),
+                              ("agent/a.hpp", '"viewer_export/model/job.hpp"'), ("agent/a.hpp", '"inject/core/emit.hpp"'),
+                              ("viewer_export/model/a.hpp", '"viewer_export/load/frames.hpp"'), ("viewer_export/a.hpp", '"agent/clock/model.hpp"'),
+                              ("viewer_export/a.hpp", '"tools/ringside/words.hpp"'), ("tools/a.hpp", '"agent/drain/drainer.hpp"'),
+                              ("tools/a.hpp", '"inject/core/emit.hpp"'), ("tools/a.hpp", '"tests/unit/a.hpp"')):
+            with self.subTest(path=path, include=include):
+                self.check_one(path, include, wrong=True)
+                os.remove(os.path.join(self.root, path))
+
+
+class Tree(Planted):
+    def test_clean(self):
+        for check in (tree.top_level, tree.readmes, tree.sizes, tree.words):
+            self.assertEqual(found(check(self.root)), [])
+
+    def test_a_file_too_many_or_too_few_at_the_top(self):
+        self.write("notes.txt", "x\n")
+        os.remove(os.path.join(self.root, "CONTRIBUTING.md"))
+        self.assertEqual(found(tree.top_level(self.root)), [("notes.txt", 0), ("CONTRIBUTING.md", 0)])
+
+    def test_dot_files_are_free(self):
+        self.write(".editorconfig", "x\n")
+        self.assertEqual(found(tree.top_level(self.root)), [])
+
+    def test_a_folder_without_readme(self):
+        os.remove(os.path.join(self.root, "tests/README.md"))
+        self.write("agent/drain/a.cpp", "\n")
+        self.write("inject/sources/mpi/a.cpp", "\n")
+        self.assertEqual(found(tree.readmes(self.root)), [("agent/drain", 0), ("inject/sources/mpi", 0), ("tests", 0)])
+
+    def test_a_file_at_the_limit_and_one_line_beyond(self):
+        self.write("agent/a.cpp", "\n" * tree.kMostLines)
+        self.assertEqual(found(tree.sizes(self.root)), [])
+        self.write("agent/a.cpp", "\n" * (tree.kMostLines + 1))
+        self.assertEqual(found(tree.sizes(self.root)), [("agent/a.cpp", tree.kMostLines + 1)])
+
+    def test_words_of_a_machine(self):
+        self.write("agent/a.cpp", "// fine\n// see /wo" + "rk/x\n// /ho" + "me/me\n// TO" + "DO\n// deb.deb" + "ian.org\n")
+        self.assertEqual(found(tree.words(self.root)), [("agent/a.cpp", line) for line in (2, 3, 4, 5)])
+
+
+class Shim(Planted):
+    def setUp(self):
+        super().setUp()
+        self.write(shim.kExportList, "# a comment\nfirst\nsecond\n")
+
+    def test_exports_as_listed(self):
+        library = self.compile("inject/same", 'extern "C" { void first() {} void second() {} }\n', "-nostartfiles")
+        self.assertEqual(found(shim.exports(self.root, library)), [])
+
+    def test_an_export_too_many_and_one_too_few(self):
+        library = self.compile("inject/other", 'extern "C" { void first() {} void third() {} }\n', "-nostartfiles")
+        texts = [violation.text for violation in shim.exports(self.root, library)]
+        self.assertEqual(len(texts), 2)
+        self.assertIn("exports third", texts[0])
+        self.assertIn("does not export second", texts[1])
+
+    def test_needed_libraries(self):
+        bare = self.compile("inject/bare", 'extern "C" int puts(const char*);\nint f() { return puts(""); }\n', "-nodefaultlibs", "-lc")
+        self.assertEqual(found(shim.libraries(self.root, bare)), [])
+        more = self.compile("inject/more", "int f() { return 0; }\n", "-Wl,--no-as-needed")
+        self.assertIn("needs libstdc++.so.6", "".join(violation.text for violation in shim.libraries(self.root, more)))
+
+
+class Formatting(Planted):
+    def test_one_space_too_many(self):
+        if shutil.which("clang-format") is None:
+            self.skipTest("no clang-format here")
+        self.write("agent/a.cpp", "int value = 1;\n")
+        self.assertEqual(found(formatting.check(self.root)), [])
+        self.write("agent/a.cpp", "int fine = 1;\nint  value = 1;\n")
+        self.assertEqual(found(formatting.check(self.root)), [("agent/a.cpp", 2)])
+
+
+class Tidy(Planted):
+    def setUp(self):
+        super().setUp()
+        if shutil.which("clang-tidy") is None:
+            self.skipTest("no clang-tidy here")
+        self.build = os.path.join(self.root, "build")
+        os.makedirs(self.build)
+        before = os.environ.get("XDG_CACHE_HOME")
+        os.environ["XDG_CACHE_HOME"] = os.path.join(self.root, ".cache")
+        self.addCleanup(lambda: os.environ.pop("XDG_CACHE_HOME") if before is None else os.environ.__setitem__("XDG_CACHE_HOME", before))
+        self.write("agent/a.hpp", "#pragma once\ninline int good_name() { return 1; }\n")
+        source = self.write("agent/a.cpp", '#include "agent/a.hpp"\nint caller() { return good_name(); }\n')
+        command = "c++ -std=c++20 -I%s -c %s" % (self.root, source)
+        self.write("build/compile_commands.json", json.dumps([{"directory": self.build, "file": source, "command": command}]))
+
+    def check(self):
+        return found(tidy.check(self.root, self.build))
+
+    def test_a_clean_file_is_remembered_and_a_changed_header_is_seen(self):
+        self.assertEqual(self.check(), [])
+        self.assertEqual(len(os.listdir(tidy.cache_folder())), 1)
+        self.assertEqual(self.check(), [])
+        self.assertEqual(len(os.listdir(tidy.cache_folder())), 1)
+        self.write("agent/a.hpp", "#pragma once\ninline int good_name() { return 1; }\ninline int BadName() { return 1; }\n")
+        self.assertEqual(self.check(), [("agent/a.hpp", 3)])
+        self.assertEqual(self.check(), [("agent/a.hpp", 3)])
+
+    def test_a_wrong_name_in_the_source(self):
+        self.write("agent/a.cpp", "int BadName() { return 1; }\n")
+        self.assertEqual(self.check(), [("agent/a.cpp", 1)])
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True
+    unittest.main(verbosity=2)
