@@ -83,6 +83,8 @@ private:
     bool fetch(DrainScope& scope, Fetched& fetched);
     std::uint32_t take(DrainScope& scope, std::uint32_t count, bool more);
     static Shape next_unit(const std::uint64_t* words, std::uint32_t count, Unit& unit);
+    std::uint32_t keep_plain(const DrainScope& scope, const std::uint64_t* words,
+                             std::uint32_t count, std::uint8_t*& out);
     void keep(DrainScope& scope, const Unit& unit, std::uint64_t position, std::uint8_t*& out);
     void note(DrainScope& scope, const Unit& unit, std::uint64_t position);
     void follow_context(const std::uint64_t* words);

@@ -15,11 +15,11 @@ namespace ringside::agent {
 
 class NameBook {
 public:
+    bool used(std::uint32_t id) const { return id - 1 < schema::kNameEntries && used_[id - 1]; }
     /// Marks a name as used. An id beyond the table counts as a violation.
     void use(MappedSegment& segment, std::uint32_t id) {
-        if (id - 1 < schema::kNameEntries && used_[id - 1]) [[likely]]
-            return;
-        first_use(segment, id);
+        if (!used(id)) [[unlikely]]
+            first_use(segment, id);
     }
     /// Names and attributes used since the last call.
     /// @return false: none
