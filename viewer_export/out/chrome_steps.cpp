@@ -8,7 +8,66 @@
 namespace ringside::viewer_export::chrome {
 
 using model::Index;
-using model::kNone;
+
+namespace {
+
+struct Forward {
+    std::uint32_t thread;
+    std::int64_t sequence;
+    std::int64_t begin_ns;
+    Index lane;
+    Index range;
+    auto key() const { return std::tuple(thread, sequence, begin_ns); }
+};
+
+bool is_forward(const model::Range& range) {
+    return range.is_operator && range.argument >= 0 &&
+           range.detail == static_cast<std::uint8_t>(schema::TorchScope::kFunction);
+}
+
+bool is_backward(const model::Range& range) {
+    return range.is_operator && range.argument >= 0 && range.forward_thread != 0 &&
+           range.detail == static_cast<std::uint8_t>(schema::TorchScope::kBackward);
+}
+
+/// Forward operators by (thread, sequence, begin), of the processes that have backward ones.
+std::map<Index, std::vector<Forward>> forwards_of(const model::Job& job) {
+    std::map<Index, std::vector<Forward>> forwards;
+    for (const model::Lane& lane : job.lanes) {
+        if (std::any_of(lane.ranges.begin(), lane.ranges.end(), is_backward))
+            forwards[lane.process];
+    }
+    for (Index i = 0; i < job.lanes.size(); ++i) {
+        const auto process = forwards.find(job.lanes[i].process);
+        if (process == forwards.end()) continue;
+        const auto& ranges = job.lanes[i].ranges;
+        for (Index k = 0; k < ranges.size(); ++k) {
+            if (!is_forward(ranges[k])) continue;
+            process->second.push_back(
+                {ranges[k].thread, ranges[k].argument, ranges[k].begin_ns, i, k});
+        }
+    }
+    for (auto& [process, list] : forwards) {
+        std::sort(list.begin(), list.end(), [](const Forward& left, const Forward& right) {
+            return left.key() < right.key();
+        });
+    }
+    return forwards;
+}
+
+/// @return the latest forward operator of the thread and sequence that `range` names and that began before it; null: none
+const Forward* forward_of(const std::vector<Forward>& forwards, const model::Range& range) {
+    const std::tuple key(range.forward_thread, range.argument, range.begin_ns);
+    const auto after =
+        std::partition_point(forwards.begin(), forwards.end(),
+                             [&](const Forward& forward) { return forward.key() < key; });
+    if (after == forwards.begin()) return nullptr;
+    const Forward& found = *(after - 1);
+    return found.thread == range.forward_thread && found.sequence == range.argument ? &found
+                                                                                    : nullptr;
+}
+
+}  // namespace
 
 void EventWriter::iterations() {
     std::map<std::pair<Index, Index>, std::vector<const model::Value*>>
@@ -46,56 +105,20 @@ void EventWriter::iterations() {
 }
 
 void EventWriter::forward_flows() {
-    struct Forward {
-        std::uint32_t thread;
-        std::int64_t sequence;
-        std::int64_t begin_ns;
-        std::uint32_t track;
-        auto key() const { return std::tuple(thread, sequence, begin_ns); }
-    };
-    constexpr auto kForward = static_cast<std::uint8_t>(schema::TorchScope::kFunction);
-    constexpr auto kBackward = static_cast<std::uint8_t>(schema::TorchScope::kBackward);
-    const auto is_backward = [](const model::Range& range) {
-        return range.is_operator && range.detail == kBackward && range.argument >= 0 &&
-               range.forward_thread != 0;
-    };
-    std::map<Index, std::vector<Forward>> forwards;
-    for (const model::Lane& lane : job_.lanes) {
-        if (std::any_of(lane.ranges.begin(), lane.ranges.end(), is_backward))
-            forwards[lane.process];
-    }
+    const std::map<Index, std::vector<Forward>> forwards = forwards_of(job_);
     if (forwards.empty()) return;
     for (Index i = 0; i < job_.lanes.size(); ++i) {
         const auto process = forwards.find(job_.lanes[i].process);
         if (process == forwards.end()) continue;
         const auto& ranges = job_.lanes[i].ranges;
         for (Index k = 0; k < ranges.size(); ++k) {
-            if (!ranges[k].is_operator || ranges[k].detail != kForward || ranges[k].argument < 0)
-                continue;
-            process->second.push_back({ranges[k].thread, ranges[k].argument, ranges[k].begin_ns,
-                                       tracks_.range_track(i, k)});
-        }
-    }
-    for (auto& [process, list] : forwards) {
-        std::sort(list.begin(), list.end(),
-                  [](const Forward& a, const Forward& b) { return a.key() < b.key(); });
-    }
-    for (Index i = 0; i < job_.lanes.size(); ++i) {
-        const auto& ranges = job_.lanes[i].ranges;
-        for (Index k = 0; k < ranges.size(); ++k) {
             if (!is_backward(ranges[k])) continue;
-            const std::vector<Forward>& list = forwards[job_.lanes[i].process];
-            const std::tuple key(ranges[k].forward_thread, ranges[k].argument, ranges[k].begin_ns);
-            // The latest forward operator of that thread and sequence that began before.
-            auto found =
-                std::partition_point(list.begin(), list.end(),
-                                     [&](const Forward& forward) { return forward.key() < key; });
-            if (found == list.begin()) continue;
-            --found;
-            if (found->thread != ranges[k].forward_thread || found->sequence != ranges[k].argument)
-                continue;
+            const Forward* forward = forward_of(process->second, ranges[k]);
+            if (forward == nullptr) continue;
+            // Both at their begins, as Kineto has it: Perfetto binds an arrow to the slice that began last.
             const std::uint64_t id = next_flow_++;
-            flow('s', "fwdbwd", id, found->track, found->begin_ns);
+            flow('s', "fwdbwd", id, tracks_.range_track(forward->lane, forward->range),
+                 forward->begin_ns);
             flow('f', "fwdbwd", id, tracks_.range_track(i, k), ranges[k].begin_ns);
             ++counts_.fwdbwd;
         }

@@ -118,11 +118,6 @@ void JsonWriter::flush() {
     used_ = 0;
 }
 
-void JsonWriter::append(std::string_view raw) {
-    std::memcpy(buffer_.get() + used_, raw.data(), raw.size());
-    used_ += raw.size();
-}
-
 void JsonWriter::spill(std::string_view raw) {
     flush();
     if (raw.size() <= capacity_) return append(raw);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,8 +37,11 @@ void append_json_escaped(std::string_view text, std::string& out);
 
 class JsonWriter {
 public:
+    /// Stays in a core's second-level cache, from which the kernel copies it.
+    static constexpr std::size_t kDefaultCapacity = 1u << 18;
+
     /// @param sink  borrowed
-    explicit JsonWriter(ByteSink& sink, std::size_t capacity = 1u << 20);
+    explicit JsonWriter(ByteSink& sink, std::size_t capacity = kDefaultCapacity);
     ~JsonWriter() { flush(); }
     JsonWriter(const JsonWriter&) = delete;
     JsonWriter& operator=(const JsonWriter&) = delete;
@@ -87,7 +91,11 @@ public:
 
 private:
     std::size_t room() const { return capacity_ - used_; }
-    void append(std::string_view raw);
+    // Here so that a literal's length is known where it is written: a few moves instead of a call.
+    void append(std::string_view raw) {
+        std::memcpy(buffer_.get() + used_, raw.data(), raw.size());
+        used_ += raw.size();
+    }
     void spill(std::string_view raw);
     char* need(std::size_t size) {
         if (room() < size) flush();
