@@ -15,9 +15,9 @@ using SendPing = std::function<schema::Result<PingSample>()>;
 
 struct PingPlan {
     std::uint32_t least = 8;
-    std::uint32_t most = 64;
+    std::uint32_t most = 128;
     /// Stop after this many in a row that were no quicker than the quickest by more than `gain`.
-    std::uint32_t idle = 16;
+    std::uint32_t idle = 24;
     double gain = 0.02;
 };
 

@@ -17,7 +17,9 @@ std::string command_text(const ProcessReport& report) {
     }
     if (text.empty()) text = report.executable;
     if (text.size() > kMostCommandBytes) {
-        text.resize(kMostCommandBytes - 3);
+        std::size_t end = kMostCommandBytes - 3;
+        while (end > 0 && (text[end] & 0xc0) == 0x80) --end;  // not within a UTF-8 character
+        text.resize(end);
         text += "...";
     }
     return text;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace ringside::agent {
 namespace {
@@ -30,7 +31,7 @@ bool was_recorded(const ProcessOutcome& process) {
 
 Sides::Sides(std::span<const NodeCapture> nodes, std::span<const TimedHalf> halves,
              const PairBound& bounds)
-    : nodes_(nodes), bounds_(bounds) {
+    : nodes_(nodes), halves_(halves), bounds_(bounds) {
     for (std::uint32_t n = 0; n < nodes.size(); ++n) {
         const NodeClock clock = nodes[n].node_clock();
         start_ns_.push_back(nodes[n].start_ticks == 0
@@ -46,7 +47,6 @@ Sides::Sides(std::span<const NodeCapture> nodes, std::span<const TimedHalf> halv
                     {n, process.index, nodes[n].halves_complete && was_recorded(process), end_ns});
         }
     }
-    count_calls(halves);
 }
 
 const Half& Sides::source(const TimedHalf& half) const {
@@ -55,8 +55,9 @@ const Half& Sides::source(const TimedHalf& half) const {
 
 /// Frameworks number a worker's calls as they are made. So a request that bears a number no smaller than that of a recorded call was
 /// made after it, inside the capture, although its client's half is missing.
-void Sides::count_calls(std::span<const TimedHalf> halves) {
-    for (const TimedHalf& half : halves) {
+void Sides::count_calls() const {
+    if (std::exchange(counted_, true)) return;
+    for (const TimedHalf& half : halves_) {
         if (half.server) continue;
         calls_[process_key(half.at.node, half.process)].push_back(
             {half.begin_ns, source(half).wire_id});
@@ -116,6 +117,7 @@ RpcState Sides::server_state(const TimedHalf& half, const std::vector<Peer>& pee
 /// Whether the call behind a server's half was made while its caller was being recorded.
 bool Sides::made_inside(const TimedHalf& half, const Peer& peer) const {
     if (start_ns_[peer.node] == kAlways) return true;
+    count_calls();
     const auto found = calls_.find(process_key(peer.node, peer.process));
     if (found == calls_.end()) return false;
     const std::int64_t latest = half.begin_ns + bounds_.between(half.at.node, peer.node);

@@ -42,17 +42,20 @@ private:
     RpcState server_state(const TimedHalf& half, const std::vector<Peer>& peers) const;
     bool died_before(const TimedHalf& half, const Peer& peer) const;
     bool made_inside(const TimedHalf& half, const Peer& peer) const;
-    void count_calls(std::span<const TimedHalf> halves);
+    void count_calls() const;
     const Half& source(const TimedHalf& half) const;
 
     std::span<const NodeCapture> nodes_;
+    std::span<const TimedHalf> halves_;
     const PairBound& bounds_;
     std::vector<std::int64_t>
         start_ns_;  // of each node's capture, leader_ns; the least number: from the first instruction
     std::unordered_map<std::string_view, std::vector<Peer>> workers_;
     std::unordered_map<std::uint64_t, std::optional<std::int64_t>>
-        ends_;                                                       // by node << 32 | process
-    std::unordered_map<std::uint64_t, std::vector<Counted>> calls_;  // likewise
+        ends_;  // by node << 32 | process
+    mutable std::unordered_map<std::uint64_t, std::vector<Counted>>
+        calls_;  // likewise; made when asked for
+    mutable bool counted_ = false;
 };
 
 }  // namespace ringside::agent
