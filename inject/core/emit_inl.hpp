@@ -65,8 +65,14 @@ public:
 
     // --- for core/ alone ---
 
-    /// Takes the lane `header` into use by the calling thread, from nothing.
-    void open(schema::LaneHeader* header, schema::Cell* cells, std::uint32_t capacity_cells);
+    /// Cells of a lane whose pages have to be there when it is opened for the first time.
+    static constexpr std::uint32_t first_cells(std::uint32_t capacity_cells) {
+        return capacity_cells < kPartCells ? capacity_cells : kPartCells;
+    }
+    enum class Lane { kNew, kReused };
+    /// Takes the lane `header` into use by the calling thread.
+    void open(schema::LaneHeader* header, schema::Cell* cells, std::uint32_t capacity_cells,
+              Lane lane);
     /// A capture has begun since the thread's last record: what was open belongs to the one before.
     void start_generation();
     schema::LaneHeader* header() const { return header_; }
@@ -85,9 +91,14 @@ private:
         char bytes[schema::kMaxInlineNameBytes];
     };
 
+    /// How many cells are made real at a time: lanes of threads that record little stay small.
+    static constexpr std::uint32_t kPartCells = 64 * 1024 / schema::kCellBytes;
+
     template <class Record>
     void put(const Record& record, Ticks ticks, const InlineText* text = nullptr);
     bool put_slow(const void* record, std::uint32_t cells, Ticks ticks, const InlineText* text);
+    bool make_room();
+    void update_fast_end();
     void drop(Ticks ticks);
     bool record_context(std::uint8_t detail);
     void publish_context(schema::ContextState state);
@@ -101,8 +112,12 @@ private:
     const InlineText* inline_text(std::uint64_t header, std::uint32_t entry) const;
 
     schema::RingWriter ring_;
+    /// Records that begin before this position take the fast way: their cells are real, and nothing waits to be said before them.
+    std::uint64_t fast_end_ = 0;
     schema::LaneHeader* header_ = nullptr;
     std::uint32_t depth_ = 0;  ///< entries of the open stack in use
+    std::uint32_t capacity_cells_ = 0;
+    std::uint32_t real_cells_ = 0;  ///< populated, from the first on; outlives the thread
     std::uint8_t attention_ = 0;
     bool pending_valid_ = false;
     Context context_;
@@ -163,16 +178,22 @@ private:
 
 template <class Record>
 inline void ThreadLane::put(const Record& record, Ticks ticks, const InlineText* text) {
+    constexpr std::uint32_t kWords = sizeof(Record) / 8;
     constexpr std::uint32_t kCells = sizeof(Record) / schema::kCellBytes;
-    if (attention_ == 0) [[likely]] {
+    if (ring_.position() < fast_end_) [[likely]] {
         schema::Cell* out = ring_.reserve(kCells);
         if (out != nullptr) [[likely]] {
-            std::memcpy(out, &record, sizeof record);
+            // Word by word, so that the record stays in registers: put together in memory and copied by wider loads, it would wait for
+            // its own stores.
+            for (std::uint32_t i = 0; i < kWords; ++i) {
+                std::memcpy(&out->words[i], reinterpret_cast<const char*>(&record) + 8 * i, 8);
+            }
             ring_.commit(kCells);
             return;
         }
     }
-    put_slow(&record, kCells, ticks, text);
+    Record copy = record;  // its address leaves, the original's must not
+    put_slow(&copy, kCells, ticks, text);
 }
 
 inline void ThreadLane::begin_range(SourceId source, std::uint8_t detail, NameId name,

@@ -1,6 +1,10 @@
 #include "inject/core/intern.hpp"
 
+#include <errno.h>
+
 #include <cstring>
+
+#include "inject/core/lanes.hpp"
 
 namespace ringside::inject {
 
@@ -9,6 +13,11 @@ using schema::NameId;
 using schema::NameState;
 
 namespace {
+
+/// Text is made real in parts of this size; most processes have a few hundred names.
+constexpr std::uint32_t kTextPartBytes = 64 * 1024;
+/// Bytes of text that are real; 0: not even the entries.
+constinit std::atomic<std::uint32_t> real_text_bytes{0};
 
 constexpr auto kFree = static_cast<std::uint16_t>(NameState::kFree);
 constexpr auto kFilling = static_cast<std::uint16_t>(NameState::kFilling);
@@ -54,6 +63,12 @@ std::uint32_t take_bytes(std::uint32_t count) {
     do {
         if (count > schema::kNameBytes - offset) return schema::kNameBytes;
     } while (!used.compare_exchange_weak(offset, offset + count, std::memory_order_relaxed));
+    if (offset + count > real_text_bytes.load(std::memory_order_relaxed)) {
+        const int saved_errno = errno;
+        const bool made = populate_names(g_process.base, offset + count);
+        errno = saved_errno;
+        if (!made) return schema::kNameBytes;
+    }
     return offset;
 }
 
@@ -92,6 +107,29 @@ bool matches(const NameEntry& entry, std::uint32_t hash, const char* text, std::
 
 }  // namespace
 
+bool populate_names(std::byte* segment, std::uint32_t text_bytes) {
+    const std::uint32_t wanted =
+        (text_bytes + kTextPartBytes - 1) / kTextPartBytes * kTextPartBytes;
+    std::uint32_t real = real_text_bytes.load(std::memory_order_relaxed);
+    // The entries lie right before the text: the first part comes with them.
+    std::byte* start =
+        segment + (real == 0 ? schema::kNamesOffset : schema::kNameBytesOffset + real);
+    std::byte* end = segment + schema::kNameBytesOffset + wanted;
+    if (start < end && !populate(start, static_cast<std::size_t>(end - start))) return false;
+    while (real < wanted &&
+           !real_text_bytes.compare_exchange_weak(real, wanted, std::memory_order_relaxed)) {
+    }
+    return true;
+}
+
+bool names_ready() {
+    return real_text_bytes.load(std::memory_order_relaxed) != 0;
+}
+
+void forget_names() {
+    real_text_bytes.store(0, std::memory_order_relaxed);
+}
+
 NameId intern_name(const char* text, std::uint32_t length, schema::AttributeId attribute) {
     const std::uint32_t hash = content_hash(text, length, attribute.value);
     NameEntry* entries = entries_of(g_process.base);
@@ -114,8 +152,12 @@ NameId intern_name(const char* text, std::uint32_t length, schema::AttributeId a
 }
 
 void copy_names(std::byte* to_segment, const std::byte* from_segment) {
+    const auto* from = reinterpret_cast<const schema::SegmentHeader*>(from_segment);
+    auto* to = reinterpret_cast<schema::SegmentHeader*>(to_segment);
+    const std::uint32_t text_bytes = from->name_bytes_used.load(std::memory_order_relaxed);
+    if (text_bytes == 0 || !populate_names(to_segment, text_bytes)) return;
     std::memcpy(to_segment + schema::kNamesOffset, from_segment + schema::kNamesOffset,
-                schema::kLaneTableOffset - schema::kNamesOffset);
+                schema::kNameEntries * sizeof(NameEntry) + text_bytes);
     NameEntry* entries = entries_of(to_segment);
     std::uint32_t used = 0;
     for (std::uint32_t i = 0; i < schema::kNameEntries; ++i) {
@@ -125,11 +167,10 @@ void copy_names(std::byte* to_segment, const std::byte* from_segment) {
             entries[i].state.store(kFree, std::memory_order_relaxed);
         }
     }
-    const auto* from = reinterpret_cast<const schema::SegmentHeader*>(from_segment);
-    auto* to = reinterpret_cast<schema::SegmentHeader*>(to_segment);
     to->names_used.store(used, std::memory_order_relaxed);
-    to->name_bytes_used.store(from->name_bytes_used.load(std::memory_order_relaxed),
-                              std::memory_order_relaxed);
+    to->name_bytes_used.store(text_bytes, std::memory_order_relaxed);
+    to->worker_name.store(from->worker_name.load(std::memory_order_relaxed),
+                          std::memory_order_relaxed);
 }
 
 }  // namespace ringside::inject

@@ -9,6 +9,13 @@
 
 namespace ringside::inject {
 
+/// Makes the table's entries and the first `text_bytes` of its text real in a segment of this process.
+bool populate_names(std::byte* segment, std::uint32_t text_bytes);
+/// Whether that was done in the present segment.
+bool names_ready();
+/// The process has another segment: nothing of its table is real yet.
+void forget_names();
+
 /// @return kNoName where neither an entry nor bytes are left
 /// @thread thread-safe, async-signal-safe; only with a lane (its creation populates the table's pages)
 schema::NameId intern_name(const char* text, std::uint32_t length, schema::AttributeId attribute);

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "inject/core/intern.hpp"
 #include "inject/core/process.hpp"
 
 #ifndef MADV_POPULATE_WRITE
@@ -57,17 +58,11 @@ std::uint64_t lane_budget() {
     return budget != 0 && budget < most ? budget : most;
 }
 
-/// Names, attributes and the lane table: before the first lane, of whichever thread. Populating twice does no harm.
+/// The lane table and the names: before the first lane, of whichever thread. Populating twice does no harm.
 bool populate_tables() {
-    static constinit std::atomic<std::uint32_t> done_for{0};  // low word of the segment's load time
-    const auto segment = static_cast<std::uint32_t>(g_process.header->start_ticks) | 1;
-    if (done_for.load(std::memory_order_relaxed) == segment) return true;
-    if (!populate(g_process.base + schema::kNamesOffset,
-                  schema::kLanesOffset - schema::kNamesOffset)) {
-        return false;
-    }
-    done_for.store(segment, std::memory_order_relaxed);
-    return true;
+    return names_ready() || (populate(g_process.base + schema::kLaneTableOffset,
+                                      schema::kLanesOffset - schema::kLaneTableOffset) &&
+                             populate_names(g_process.base, 1));
 }
 
 void describe_thread(LaneHeader& lane) {
@@ -81,9 +76,10 @@ void describe_thread(LaneHeader& lane) {
     }
 }
 
-ThreadLane* use_lane(std::uint32_t index, LaneHeader* header, std::uint32_t capacity) {
+ThreadLane* use_lane(std::uint32_t index, LaneHeader* header, std::uint32_t capacity,
+                     ThreadLane::Lane kind) {
     ThreadLane& lane = pool()[index];
-    lane.open(header, reinterpret_cast<schema::Cell*>(header + 1), capacity);
+    lane.open(header, reinterpret_cast<schema::Cell*>(header + 1), capacity, kind);
     return &lane;
 }
 
@@ -102,7 +98,8 @@ ThreadLane* reuse_lane() {
         if (!header->state.compare_exchange_strong(state, used, std::memory_order_acq_rel))
             continue;
         describe_thread(*header);
-        return use_lane(i, header, header->capacity_cells.load(std::memory_order_relaxed));
+        return use_lane(i, header, header->capacity_cells.load(std::memory_order_relaxed),
+                        ThreadLane::Lane::kReused);
     }
     return nullptr;
 }
@@ -132,7 +129,9 @@ ThreadLane* new_lane() {
     if (offset == 0) return nullptr;
     std::atomic<std::uint32_t>& lanes = g_process.header->lanes_in_use;
     std::uint32_t index = lanes.load(std::memory_order_relaxed);
-    if (index >= schema::kMaxLanes || !populate(g_process.base + offset, bytes)) {
+    const std::uint64_t first_part =
+        schema::kPageBytes + std::uint64_t{ThreadLane::first_cells(capacity)} * schema::kCellBytes;
+    if (index >= schema::kMaxLanes || !populate(g_process.base + offset, first_part)) {
         give_room_back(offset, bytes);
         return nullptr;
     }
@@ -146,7 +145,7 @@ ThreadLane* new_lane() {
             return nullptr;
         }
     } while (!lanes.compare_exchange_weak(index, index + 1, std::memory_order_acq_rel));
-    ThreadLane* lane = use_lane(index, header, capacity);
+    ThreadLane* lane = use_lane(index, header, capacity, ThreadLane::Lane::kNew);
     LaneEntry& entry = lane_table()[index];
     entry.capacity_cells.store(capacity, std::memory_order_relaxed);
     // SYNC(lane): the header is whole; pairs with the acquires in reuse_lane() and in the agent.

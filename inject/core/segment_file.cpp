@@ -98,13 +98,7 @@ void inherit(SegmentHeader& child, const SegmentHeader& parent) {
         child.sources[i].level.store(parent.sources[i].level.load(std::memory_order_relaxed),
                                      std::memory_order_relaxed);
     }
-    if (parent.names_used.load(std::memory_order_relaxed) == 0) return;
-    auto* segment = reinterpret_cast<std::byte*>(&child);
-    if (!populate(segment + schema::kNamesOffset, schema::kLanesOffset - schema::kNamesOffset))
-        return;
-    copy_names(segment, reinterpret_cast<const std::byte*>(&parent));
-    child.worker_name.store(parent.worker_name.load(std::memory_order_relaxed),
-                            std::memory_order_relaxed);
+    copy_names(reinterpret_cast<std::byte*>(&child), reinterpret_cast<const std::byte*>(&parent));
 }
 
 /// Makes the file and its header, and maps it.
@@ -130,6 +124,7 @@ std::byte* make_segment(const FileDescriptor& directory, std::byte* over) {
                                  fallocate(file.get(), 0, 0, schema::kPageBytes) == 0)) {
         auto* header = static_cast<SegmentHeader*>(memory);
         fill(*header, clock, start, source);
+        forget_names();
         if (over != nullptr) {
             inherit(*header, *reinterpret_cast<const SegmentHeader*>(over));
             void* moved = mremap(memory, schema::kSegmentBytes, schema::kSegmentBytes,

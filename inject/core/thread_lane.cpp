@@ -1,27 +1,62 @@
 // ThreadLane beyond its hot path: records that are not ranges, and everything that is rare.
+#include <errno.h>
+
 #include "inject/core/emit.hpp"
 #include "inject/core/intern.hpp"
+#include "inject/core/lanes.hpp"
 
 namespace ringside::inject {
 
 using schema::RecordHeader;
 using schema::RecordKind;
 
-void ThreadLane::open(schema::LaneHeader* header, schema::Cell* cells,
-                      std::uint32_t capacity_cells) {
+void ThreadLane::open(schema::LaneHeader* header, schema::Cell* cells, std::uint32_t capacity_cells,
+                      Lane lane) {
     ring_ = schema::RingWriter(header, cells, capacity_cells);
     header_ = header;
     depth_ = 0;
+    capacity_cells_ = capacity_cells;
+    if (lane == Lane::kNew) real_cells_ = first_cells(capacity_cells);
     // A thread that ended while it served left its context on: take it back before this thread's first record.
     attention_ = header->context_state.load(std::memory_order_relaxed) ==
                          static_cast<std::uint32_t>(schema::ContextState::kNone)
                      ? 0
                      : kContextDirty;
+    update_fast_end();
     pending_valid_ = false;
     context_ = {};
     for (CachedName& entry : cache_) entry = {nullptr, schema::kNoName};
     header->open_depth.store(0, std::memory_order_relaxed);
     publish_context(schema::ContextState::kNone);
+}
+
+void ThreadLane::update_fast_end() {
+    if (attention_ != 0) {
+        fast_end_ = 0;
+    } else if (real_cells_ == capacity_cells_) {
+        fast_end_ = ~0ull;
+    } else {
+        // Positions are those of the first round; the longest record that begins before this ends before real_cells_.
+        fast_end_ = real_cells_ - 2 * schema::kMaxRecordCells;
+    }
+}
+
+/// Makes the lane's next part real where the writer has come to the end of the last one.
+/// @return false: memory is short; records are dropped until it is not
+bool ThreadLane::make_room() {
+    if (real_cells_ == capacity_cells_ ||
+        ring_.position() < real_cells_ - 2 * schema::kMaxRecordCells)
+        return true;
+    auto* cells = reinterpret_cast<schema::Cell*>(header_ + 1);
+    const std::uint32_t left = capacity_cells_ - real_cells_;
+    const std::uint32_t part = left < kPartCells ? left : kPartCells;
+    const int saved_errno = errno;
+    const bool made = populate(cells + real_cells_, part * sizeof(schema::Cell));
+    errno = saved_errno;
+    if (!made) return false;
+    real_cells_ += part;
+    update_fast_end();
+    return true;
 }
 
 void ThreadLane::start_generation() {
@@ -31,6 +66,7 @@ void ThreadLane::start_generation() {
     header_->open_depth.store(0, std::memory_order_release);
     // A context that the last capture left on would be taken for this one's: take it back before the first record.
     if (context_.key != 0) attention_ |= kContextDirty;
+    update_fast_end();
     context_ = {};
     publish_context(schema::ContextState::kNone);
 }
@@ -50,6 +86,7 @@ NameId ThreadLane::intern(const char* text, std::size_t length, schema::Attribut
     std::memcpy(pending_.bytes, text, pending_.length);
     pending_valid_ = true;
     attention_ |= kInlineSeen;
+    update_fast_end();
     return schema::kInlineName;
 }
 
@@ -121,7 +158,7 @@ bool ThreadLane::put_slow(const void* record, std::uint32_t cells, Ticks ticks,
             name_cells = schema::name_inline_cells(text->length);
         }
     }
-    schema::Cell* out = ring_.reserve(name_cells + cells);
+    schema::Cell* out = make_room() ? ring_.reserve(name_cells + cells) : nullptr;
     if (out == nullptr) {
         drop(ticks);
         return false;
@@ -150,6 +187,7 @@ bool ThreadLane::put_slow(const void* record, std::uint32_t cells, Ticks ticks,
 void ThreadLane::drop(Ticks ticks) {
     ring_.drop(ticks);
     attention_ |= kContextDirty;
+    update_fast_end();
     header_->context_state.store(static_cast<std::uint32_t>(schema::ContextState::kUnknown),
                                  std::memory_order_relaxed);
 }
@@ -167,11 +205,12 @@ bool ThreadLane::record_context(std::uint8_t detail) {
         context_.trace.lo,
         context_.span.value,
         0};
-    schema::Cell* out = ring_.reserve(2);
+    schema::Cell* out = make_room() ? ring_.reserve(2) : nullptr;
     if (out == nullptr) return false;
     std::memcpy(out, &record, sizeof record);
     ring_.commit(2);
     attention_ &= static_cast<std::uint8_t>(~kContextDirty);
+    update_fast_end();
     publish_context(on ? schema::ContextState::kServing : schema::ContextState::kNone);
     return true;
 }

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -486,6 +487,31 @@ TEST_CASE("hook: errno survives a thread's first record, also a refused one") {
             EXPECT(!hook);
             EXPECT(errno == 4243);
         }).join();
+    });
+}
+
+TEST_CASE("lane: memory comes as it is used, and a lane goes round once all of it is there") {
+    Sandbox box;
+    box.control().first_lane_kib.store(1024);
+    box.set_capture(true);
+    box.run([&] {
+        EXPECT(box.load());
+        mark(0);
+        struct stat status {};
+        EXPECT(stat(box.segments()[0].c_str(), &status) == 0);
+        EXPECT(status.st_blocks * 512 < 512 * 1024);
+        const SegmentView view(box.segments()[0]);
+        std::uint64_t next = 0;
+        for (std::uint64_t i = 1; i < 100000; ++i) {
+            mark(i);
+            if (i % 10000 != 9999) continue;
+            for (const ReadRecord& record : view.drain(0)) {
+                EXPECT(record.header.kind == RecordKind::kMark);
+                EXPECT(record.words[2] == next++);
+            }
+        }
+        EXPECT(next == 100000);
+        EXPECT(view.lane(0).dropped.load() == 0);
     });
 }
 
