@@ -27,12 +27,10 @@ struct Error {
 template <class T>
 class [[nodiscard]] Result {
 public:
-    Result(T value)
-        : state_(std::move(value)) {
-    }  // NOLINT(google-explicit-constructor): reads as a return value
-    Result(Error error)
-        : state_(std::move(error)) {
-    }  // NOLINT(google-explicit-constructor): reads as a return value
+    // NOLINTNEXTLINE(google-explicit-constructor): reads as a return value
+    Result(T value) : state_(std::move(value)) {}
+    // NOLINTNEXTLINE(google-explicit-constructor): reads as a return value
+    Result(Error error) : state_(std::move(error)) {}
 
     explicit operator bool() const { return state_.index() == 0; }
     T& operator*() { return std::get<0>(state_); }
@@ -49,9 +47,8 @@ template <>
 class [[nodiscard]] Result<void> {
 public:
     Result() = default;
-    Result(Error error)
-        : error_(std::move(error)) {
-    }  // NOLINT(google-explicit-constructor): reads as a return value
+    // NOLINTNEXTLINE(google-explicit-constructor): reads as a return value
+    Result(Error error) : error_(std::move(error)) {}
 
     explicit operator bool() const { return !error_; }
     const Error& error() const { return *error_; }

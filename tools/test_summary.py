@@ -27,6 +27,9 @@ def reason(test):
 def tell(test):
     word = outcome(test["result"])
     print("  %-7s %-42s %6.1f s%s" % (word, test["name"].split(" / ")[-1], test["duration"], "  (%s)" % reason(test) if word == "skipped" else ""))
+    for line in test.get("stdout", "").splitlines():
+        if line.startswith("NOTE:"):
+            print("          " + line)
     if word == "failed":
         text = (test.get("stdout", "") + test.get("stderr", "")).splitlines()
         print("    result %s, command: %s" % (test["result"], " ".join(test.get("command", []))))

@@ -16,6 +16,12 @@ namespace {
 using schema::Error;
 using schema::ErrorCode;
 
+std::string joined(const std::vector<int>& pids) {
+    std::string text;
+    for (const int pid : pids) text += (text.empty() ? "" : ", ") + std::to_string(pid);
+    return text;
+}
+
 /// How long stop() waits for shims to say that they have let go: one that is stopped or hung never will.
 constexpr Nanoseconds kLetGo{1'000'000'000};
 
@@ -133,8 +139,8 @@ Result<PrepareReport> EngineImpl::prepare(const CaptureRequest& request) {
         if (!request.pids.empty() && std::none_of(all.begin(), all.end(), meant)) {
             return Error{ErrorCode::kNothingMatched,
                          "start " + capture_text(request.id) + " on node " + options_.node +
-                             ": none of the pids asked for is in " + table_.directory().path() +
-                             "; `ringside ps` lists those that are"};
+                             ": no process with pid " + joined(request.pids) + " is in " +
+                             table_.directory().path() + "; `ringside ps` lists those that are"};
         }
         if (auto ordered = order(request, false); !ordered) return ordered.error();
     }

@@ -1,7 +1,7 @@
 """clang-tidy over the files of the compilation database. A file that was clean is not looked at again until it, a header it includes,
 its flags, the configuration or clang-tidy change: the clean ones are remembered by a hash of all that, beneath the user's cache.
 
-What is not remembered is checked, the files changed last first, until the budget is spent (RINGSIDE_TIDY_BUDGET_S, default 300 s); what is
+What is not remembered is checked, the product before its tests and the files changed last first, until the budget is spent (RINGSIDE_TIDY_BUDGET_S, default 300 s); what is
 left then is said. RINGSIDE_TIDY_ALL=1 knows no budget.
 """
 import concurrent.futures
@@ -104,7 +104,7 @@ def check(root, build):
     os.makedirs(cache_folder(), exist_ok=True)
     marks = {path: os.path.join(cache_folder(), hashes.of(path, command)) for path, command in commands.items()}
     ranks = last_changes(root)
-    to_do = sorted((path for path in commands if not os.path.exists(marks[path])), key=lambda path: (ranks.get(path, -1), path))
+    to_do = sorted((path for path in commands if not os.path.exists(marks[path])), key=lambda path: (path.startswith("tests/"), ranks.get(path, -1), path))
     unlimited = os.environ.get("RINGSIDE_TIDY_ALL") == "1"
     deadline = time.monotonic() + float(os.environ.get("RINGSIDE_TIDY_BUDGET_S", "300"))
 
@@ -115,7 +115,7 @@ def check(root, build):
 
     left = []
     reported = set()
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for path, found in pool.map(one, to_do):
             if found is None:
                 left.append(path)
@@ -125,7 +125,7 @@ def check(root, build):
                 if violation not in reported:  # a header's turns up in each file that includes it
                     reported.add(violation)
                     yield violation
-    print("clang-tidy: %d files, %d clean since before, %d looked at now" % (len(commands), len(commands) - len(to_do), len(to_do) - len(left)))
+    print("NOTE: clang-tidy: %d files, %d clean since before, %d looked at now" % (len(commands), len(commands) - len(to_do), len(to_do) - len(left)))
     if left:
-        print("clang-tidy: NOT CHECKED for lack of time: %d files, %s%s; tools/test --all lint checks all" % (
+        print("NOTE: clang-tidy: NOT CHECKED for lack of time: %d files, %s%s; tools/test --all lint checks all" % (
             len(left), " ".join(left[:5]), " ..." if len(left) > 5 else ""))

@@ -8,7 +8,7 @@
 #include "schema/result.hpp"
 #include "tools/ringside/command.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's own
 class App;
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -86,6 +86,14 @@ Result<void> write_file(const std::string& path, const std::string& text) {
         ::unlink(target.c_str());
     }
     return error == 0 ? Result<void>() : Result<void>(cannot_write(path, error));
+}
+
+Result<void> check_target(const std::string& path) {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0) {
+        return {};
+    }
+    return cannot_write(path, errno);
 }
 
 }  // namespace ringside::tools

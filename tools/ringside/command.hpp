@@ -8,7 +8,7 @@
 
 #include "schema/result.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's own
 class App;
 }
 
@@ -69,6 +69,10 @@ void print_to_stderr(const std::string& text);
 ///              link, /dev/stderr for one)
 /// @errors Usage: the directory is missing or can't be written
 Result<void> write_file(const std::string& path, const std::string& text);
+
+/// Whether a file can be made at `path`: better known before the work than after it.
+/// @errors Usage: its directory is missing or can't be written
+Result<void> check_target(const std::string& path);
 
 /// The text of errno's value, for messages.
 std::string errno_text(int error_number);

@@ -58,6 +58,9 @@ int run_export(Options options) {
                                     ": this version writes .json (Chrome's format in Kineto's "
                                     "layout) only; name a file that ends in .json"});
     }
+    if (const auto target = check_target(options.output); !target) {
+        return fail(target.error());
+    }
     options.input.corrected = !options.no_clock_correction;
     const auto job = load_input(options.input);
     if (!job) {

@@ -152,8 +152,10 @@ std::string summary(const fbs::TraceReplyT& reply, const OutputDir& output) {
         records += node->records;
         lost += node->lost;
     }
-    return grouped(reply.verdicts.size()) + " processes, " + grouped(records) + " records, " +
-           grouped(lost) + " lost; " + calls_line(reply) + "; the trace is in " + output.shown();
+    return grouped(reply.verdicts.size()) +
+           (reply.verdicts.size() == 1 ? " process, " : " processes, ") + grouped(records) +
+           " records, " + grouped(lost) + " lost; " + calls_line(reply) + "; the trace is in " +
+           output.shown();
 }
 
 /// What went wrong with single processes: the table does not say it.
@@ -209,16 +211,6 @@ Result<InstallPaths> checked_paths() {
     return paths;
 }
 
-/// A table that can't be written is better known before the command runs than after.
-Result<void> check_table(const std::string& path) {
-    const fs::path folder = fs::path(path).parent_path();
-    if (path.empty() || ::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0) {
-        return {};
-    }
-    return Error{ErrorCode::kUsage, "write " + path + ": " + errno_text(errno) +
-                                        "; name a file in a directory that you may write"};
-}
-
 int run_traced(const Options& options, const Words& words) {
     if (words.empty()) {
         return fail({ErrorCode::kUsage, "run: no command given; see `ringside run --help`"});
@@ -232,7 +224,7 @@ int run_traced(const Options& options, const Words& words) {
     if (!paths) {
         return own_failure(paths.error());
     }
-    if (const auto table = check_table(options.table); !table) {
+    if (const auto table = check_target(options.table); !options.table.empty() && !table) {
         return own_failure(table.error());
     }
     const std::string pid = std::to_string(::getpid());

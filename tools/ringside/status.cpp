@@ -45,14 +45,14 @@ std::string as_text(const std::string& asked, const fbs::StatusReplyT& reply) {
         reply.capturing ? "so far " : (reply.capture_id != 0 ? "last capture " : "");
     std::string counts = which + grouped(reply.events) + " events, " + grouped(reply.lost) +
                          " lost, " + bytes_text(reply.bytes);
-    return "node " + reply.node + " on " + reply.host + ": " + state + ", " +
-           std::to_string(reply.processes) + " processes\n" +
+    return "node " + reply.node + " on " + reply.host + ": " + state + "\n" +
            columns({
                {"  agent", "pid " + std::to_string(reply.pid) + ", version " + reply.version +
                                ", up " + time_text(reply.uptime_ns)},
                {"  endpoint", asked},
                {"  job", reply.job + " in " + reply.directory},
                {"  output", reply.output},
+               {"  processes", std::to_string(reply.processes)},
                {"  records", counts},
            });
 }

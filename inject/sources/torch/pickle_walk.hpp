@@ -30,7 +30,7 @@ public:
 
 private:
     static constexpr std::uint32_t kMaxOpcodes = 4096;
-    static constexpr std::uint32_t kMemoEntries = 64;
+    static constexpr std::uint32_t kMemoEntries = 16;
 
     PickleToken end();
     PickleToken other();

@@ -1,7 +1,7 @@
 // What hooks must remember between a begin and its end: fixed tables in .bss, touched only as far as they are used. No lock, no
 // allocation; when a table is full the call passes through, and the caller counts it (Loss::kTableFull).
 //
-// KeyedTable: values by a 64-bit key, taken once. A set of eight neighbours is searched, never the whole table.
+// KeyedTable: values by a 64-bit key, taken once.
 // EntryPool:  numbered entries from a free list.
 #pragma once
 
@@ -12,102 +12,149 @@
 
 namespace ringside::inject::torch {
 
-/// Values of trivially copyable type by key. An entry's key word is its state: free, busy (someone is inside), or the key.
-/// @tparam kSets a power of two; the table holds 8 x kSets values
+/// Values of trivially copyable type by key. A key word is the state of its entry: free, busy (someone is inside), or the key.
+/// Two levels: a few sets that stay in the cache while little is in flight, and many for when they are full.
+/// @tparam kSets  a power of two; the table holds 8 x (kSets + kHotSets) values
 template <class Value, std::uint32_t kSets>
 class KeyedTable {
-    static_assert((kSets & (kSets - 1)) == 0);
-
 public:
-    static constexpr std::uint32_t kWays = 8;
+    static constexpr std::uint32_t kWays = 8;  // the keys of a set fill one cache line
+    static constexpr std::uint32_t kHotSets = 16;
 
     /// Keeps `value`; one that is there with the same key is forgotten.
     /// @param key  no two threads put the same key at once; 0 and 1 are not keys
-    /// @return false when the key's set is full
+    /// @return false when the key's sets are full
     /// @thread thread-safe
     bool put(std::uint64_t key, const Value& value) {
         Value old;
         take(key, &old);
-        Entry* const set = set_of(key);
-        for (std::uint32_t i = 0; i < kWays; ++i) {
-            std::uint64_t expected = kFree;
-            if (!set[i].key.compare_exchange_strong(expected, kBusy, std::memory_order_acquire,
-                                                    std::memory_order_relaxed))
-                continue;
-            set[i].value = value;
-            // SYNC(entry): publishes the value; pairs with the acquire exchange in take_entry.
-            set[i].key.store(key, std::memory_order_release);
-            return true;
-        }
+        if (hot_.put(key, value)) return true;
+        // Before the value: whoever looks for the key finds the count grown.
+        spilled_.fetch_add(1, std::memory_order_seq_cst);
+        if (cold_.put(key, value)) return true;
+        spilled_.fetch_sub(1, std::memory_order_relaxed);
         return false;
     }
 
     /// Removes the value of `key` and gives it to the one caller that gets true.
     /// @thread thread-safe
     bool take(std::uint64_t key, Value* out) {
-        Entry* const set = set_of(key);
-        for (std::uint32_t i = 0; i < kWays; ++i) {
-            if (set[i].key.load(std::memory_order_relaxed) == key && take_entry(set[i], key, out))
-                return true;
-        }
-        return false;
+        return hot_.take(key, out) || (spilled() && unspilled(cold_.take(key, out)));
     }
 
     /// Lets `visit(value)` look at the value of `key` in place; it may be taken and overwritten meanwhile, so only atomic accesses to
     /// words that are never reused for something else are safe in it.
     template <class Visit>
     void peek(std::uint64_t key, Visit visit) {
-        Entry* const set = set_of(key);
-        for (std::uint32_t i = 0; i < kWays; ++i) {
-            if (set[i].key.load(std::memory_order_acquire) == key) visit(set[i].value);
-        }
+        hot_.peek(key, visit);
+        if (spilled()) cold_.peek(key, visit);
     }
 
-    /// Takes the first value for which `matches(value)` holds; it may read atomically only. Walks the whole table.
+    /// Takes the first value for which `matches(value)` holds; it may read atomically only. Walks all that is in use.
     template <class Matches>
     bool take_if(Matches matches, Value* out) {
-        for (Entry& entry : entries_) {
-            const std::uint64_t key = entry.key.load(std::memory_order_acquire);
-            if (key > kBusy && matches(entry.value) && take_entry(entry, key, out)) return true;
-        }
-        return false;
+        return hot_.take_if(matches, out) || (spilled() && unspilled(cold_.take_if(matches, out)));
     }
 
     /// Forgets all values. Those put meanwhile may stay.
     void clear() {
-        for (Entry& entry : entries_) {
-            std::uint64_t key = entry.key.load(std::memory_order_relaxed);
-            // An entry never used stays untouched: its page may not exist yet.
-            if (key > kBusy)
-                entry.key.compare_exchange_strong(key, kFree, std::memory_order_relaxed);
-        }
+        hot_.clear();
+        if (!spilled()) return;  // never used: its pages may not exist yet
+        const std::uint32_t cleared = cold_.clear();
+        spilled_.fetch_sub(cleared, std::memory_order_relaxed);
     }
 
 private:
     static constexpr std::uint64_t kFree = 0;
     static constexpr std::uint64_t kBusy = 1;
 
-    struct Entry {
-        std::atomic<std::uint64_t> key{kFree};
-        Value value{};
+    /// Sets of entries: a key's set is searched, never the whole level.
+    template <std::uint32_t kCount>
+    class Level {
+        static_assert((kCount & (kCount - 1)) == 0);
+
+    public:
+        bool put(std::uint64_t key, const Value& value) {
+            const std::uint32_t first = first_of(key);
+            for (std::uint32_t i = first; i < first + kWays; ++i) {
+                std::uint64_t expected = kFree;
+                if (keys_[i].load(std::memory_order_relaxed) != kFree ||
+                    !keys_[i].compare_exchange_strong(expected, kBusy, std::memory_order_acquire,
+                                                      std::memory_order_relaxed))
+                    continue;
+                values_[i] = value;
+                // SYNC(entry): publishes the value; pairs with the acquire exchange in take_entry.
+                keys_[i].store(key, std::memory_order_release);
+                return true;
+            }
+            return false;
+        }
+
+        bool take(std::uint64_t key, Value* out) {
+            const std::uint32_t first = first_of(key);
+            for (std::uint32_t i = first; i < first + kWays; ++i) {
+                if (keys_[i].load(std::memory_order_relaxed) == key && take_entry(i, key, out))
+                    return true;
+            }
+            return false;
+        }
+
+        template <class Visit>
+        void peek(std::uint64_t key, Visit visit) {
+            const std::uint32_t first = first_of(key);
+            for (std::uint32_t i = first; i < first + kWays; ++i) {
+                if (keys_[i].load(std::memory_order_acquire) == key) visit(values_[i]);
+            }
+        }
+
+        template <class Matches>
+        bool take_if(Matches matches, Value* out) {
+            for (std::uint32_t i = 0; i < kCount * kWays; ++i) {
+                const std::uint64_t key = keys_[i].load(std::memory_order_acquire);
+                if (key > kBusy && matches(values_[i]) && take_entry(i, key, out)) return true;
+            }
+            return false;
+        }
+
+        std::uint32_t clear() {
+            std::uint32_t cleared = 0;
+            for (std::atomic<std::uint64_t>& word : keys_) {
+                std::uint64_t key = word.load(std::memory_order_relaxed);
+                cleared += key > kBusy &&
+                           word.compare_exchange_strong(key, kFree, std::memory_order_relaxed);
+            }
+            return cleared;
+        }
+
+    private:
+        static std::uint32_t first_of(std::uint64_t key) {
+            return static_cast<std::uint32_t>(schema::mix64(key) & (kCount - 1)) * kWays;
+        }
+
+        bool take_entry(std::uint32_t i, std::uint64_t key, Value* out) {
+            // SYNC(entry): sees what put() stored.
+            if (!keys_[i].compare_exchange_strong(key, kBusy, std::memory_order_acquire,
+                                                  std::memory_order_relaxed))
+                return false;
+            *out = values_[i];
+            // SYNC(entry): the copy is done before the next put() may write.
+            keys_[i].store(kFree, std::memory_order_release);
+            return true;
+        }
+
+        alignas(64) std::atomic<std::uint64_t> keys_[kCount * kWays]{};
+        alignas(64) Value values_[kCount * kWays]{};
     };
 
-    Entry* set_of(std::uint64_t key) {
-        return entries_ + (schema::mix64(key) & (kSets - 1)) * kWays;
+    bool spilled() const { return spilled_.load(std::memory_order_seq_cst) != 0; }
+    bool unspilled(bool taken) {
+        if (taken) spilled_.fetch_sub(1, std::memory_order_relaxed);
+        return taken;
     }
 
-    static bool take_entry(Entry& entry, std::uint64_t key, Value* out) {
-        // SYNC(entry): sees what put() stored.
-        if (!entry.key.compare_exchange_strong(key, kBusy, std::memory_order_acquire,
-                                               std::memory_order_relaxed))
-            return false;
-        *out = entry.value;
-        // SYNC(entry): the copy is done before the next put() may write.
-        entry.key.store(kFree, std::memory_order_release);
-        return true;
-    }
-
-    Entry entries_[kSets * kWays]{};
+    Level<kHotSets> hot_;
+    std::atomic<std::uint32_t> spilled_{0};  ///< values in the cold level, or about to be
+    Level<kSets> cold_;
 };
 
 /// Numbered entries, handed out and given back on any thread.
