@@ -140,12 +140,13 @@ class Demo:
         if os.path.exists(trace):
             os.remove(trace)
         subprocess.run([kCommand, "table", shown, "--full-names"], check=True)
+        totals = json.loads(subprocess.run([kCommand, "table", shown, "--json"], check=True, stdout=subprocess.PIPE).stdout)["totals"]
         subprocess.run([kCommand, "export", shown, "-o", trace], check=True)
         nodes = result["nodes"]
         records = sum(node["records"] for node in nodes)
         cost_ns = sum(node["overhead_estimate_ns"] for node in nodes)
-        print("\nRPCs joined %d, cut %d, orphans %d, unfinished %d; %d records, lost %d; clocks within %.1f us; overhead %.1f us in all (an estimate: records x %.1f ns)" % (
-            result["joined_requests"], result["cut"], result["orphans"], result["unfinished"], records, sum(node["lost"] for node in nodes),
+        print("\nRPCs joined %d, cut %d, orphans %d, unfinished %d; %d events in %d records, lost %d; clocks within %.1f us; overhead %.1f us in all (an estimate: records x %.1f ns)" % (
+            result["joined_requests"], result["cut"], result["orphans"], result["unfinished"], totals["events"], records, sum(node["lost"] for node in nodes),
             result["clock_bound_ns"] / 1e3, cost_ns / 1e3, cost_ns / max(records, 1)))
         print("dumps and index in %s; open %s in https://ui.perfetto.dev" % (shown, trace))
 

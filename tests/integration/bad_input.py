@@ -80,7 +80,7 @@ def dumps(cases, workspace):
     cases.refused("table: no dump at all", ["table", workspace.path("nothing")], kInput, "nothing")
     cases.refused("table: missing directory", ["table", workspace.path("missing")], kInput, "missing")
     cases.refused("export: missing directory", ["export", workspace.path("missing"), "-o", trace], kInput, "missing", absent=[trace])
-    cases.refused("export: unwritable target", ["export", output, "-o", workspace.path("no", "such", "t.json")], kInput, "t.json")
+    cases.refused("export: unwritable target", ["export", output, "-o", workspace.path("no", "such", "t.json")], kUsage, "t.json", absent=[trace])
     truncated(cases, workspace, data, edges)
     return output
 
@@ -118,7 +118,7 @@ def agents(cases, workspace):
     with open(blocked, "w"):
         pass
     cases.refused("an output below a file", ["trace", "--hosts", node.endpoint, "--duration", "100ms", "-o", blocked + "/out"],
-                  kInput, "a-file")
+                  kUsage, "a-file")
     node.stop()
 
 

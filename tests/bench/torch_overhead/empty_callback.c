@@ -11,13 +11,13 @@ typedef struct {
 } Callback;
 _Static_assert(sizeof(Callback) == 40, "at::RecordFunctionCallback");
 
-static void *start_nothing(void **context_out, const void *range) {
+static void* start_nothing(void** context_out, const void* range) {
     (void)range;
     *context_out = NULL;
     return context_out;
 }
 
-static void end_nothing(const void *range, void *context) {
+static void end_nothing(const void* range, void* context) {
     (void)range;
     (void)context;
 }
@@ -26,8 +26,8 @@ static void end_nothing(const void *range, void *context) {
 uint64_t register_empty(uint64_t (*add_callback)(Callback)) {
     Callback callback;
     memset(&callback, 0, sizeof callback);
-    callback.start = (void *)start_nothing;
-    callback.end = (void *)end_nothing;
+    callback.start = (void*)start_nothing;
+    callback.end = (void*)end_nothing;
     callback.sampling_probability = 1.0;
     memset(callback.scopes, 1, sizeof callback.scopes);
     return add_callback(callback);
