@@ -1,0 +1,110 @@
+// What the engine says of a capture adds up: overruns, the bound of the dump, halves and the records that they stand for.
+#include <doctest/doctest.h>
+
+#include <set>
+#include <thread>
+
+#include "tests/unit/agent_data/engine_rig.hpp"
+
+using namespace ringside;
+using namespace ringside::agent;
+using namespace ringside::agent::testing;
+
+TEST_CASE("engine: accounts are exact when lanes overrun under it, on several threads at once") {
+    Node node;
+    node.open();
+    node.start();
+    FakeSegment fake(node.job, {});
+    const auto name = fake.intern("burst");
+    constexpr int kThreads = 3;
+    constexpr std::uint64_t kEach = 300000;
+    std::vector<FakeLane*> lanes;
+    for (int i = 0; i < kThreads; ++i) lanes.push_back(&fake.add_lane(256));
+    std::vector<std::thread> threads;
+    for (FakeLane* lane : lanes) {
+        threads.emplace_back([lane, name] {
+            for (std::uint64_t i = 0; i < kEach; ++i) lane->range(name, ticks_now(), ticks_now());
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    REQUIRE(node.sees(1));
+    const CaptureReport report = node.stop();
+    const DumpFile dump = read_dump(report.path);
+    check_accounts(dump);
+    REQUIRE(dump.footer.lanes.size() == kThreads);
+    for (const auto& lane : dump.footer.lanes) {
+        CHECK(lane->written == kEach);
+        CHECK(lane->lost == lanes[lane->lane]->header()->dropped.load());
+        CHECK(lane->kept == lanes[lane->lane]->header()->records.load());
+    }
+    CHECK(dump.footer.processes.at(0)->violations == 0);
+    CHECK(report.lost > 0);
+}
+
+TEST_CASE("engine: beyond max_bytes records are lost, counted and said, and the dump is whole") {
+    Node node;
+    node.open();
+    CaptureRequest request = Node::request();
+    request.max_bytes = 100000;
+    REQUIRE(node.engine->capture_from_start(request));
+    FakeSegment fake(node.job, {});
+    FakeLane& lane = fake.add_lane(32768);
+    const auto name = fake.intern("op"), peer = fake.intern("peer");
+    REQUIRE(node.sees(1));
+    std::uint64_t written = 0, dropped = 0;
+    for (std::uint64_t key = 1; key <= 60000; ++key) {
+        for (const bool ok :
+             {lane.rpc_begin(name, ticks_now(), key, false, name, peer, key * 0x9e3779b97f4a7c15),
+              lane.rpc_end(ticks_now(), key)}) {
+            ++written;
+            dropped += ok ? 0 : 1;
+        }
+        if (key % 4096 == 0) {
+            REQUIRE(eventually(
+                [&] { return lane.header()->tail.load() == lane.header()->committed.load(); }));
+        }
+    }
+    const CaptureReport report = node.stop();
+    CHECK_FALSE(report.complete);
+    CHECK(report.error.find("100000 bytes is reached") != std::string::npos);
+    CHECK(report.bytes <= 100000);
+    const DumpFile dump = read_dump(report.path);
+    check_accounts(dump);
+    CHECK(dump.footer.lanes.at(0)->written == written);
+    CHECK(dump.footer.lanes.at(0)->lost > dropped);
+    // No half without its record.
+    std::set<std::uint64_t> begins;
+    for (const DumpRecord& record : dump.records) {
+        if (record.header.kind == schema::RecordKind::kRpcBegin) begins.insert(record.position);
+    }
+    const auto halves = node.engine->halves(request.id);
+    CHECK(halves.size() == begins.size());
+    for (const Half& half : halves) CHECK(begins.contains(half.position));
+}
+
+TEST_CASE("engine: halves come with names, ends and the positions of their records") {
+    Node node;
+    node.open();
+    node.start();
+    FakeSegment fake(node.job, {});
+    FakeLane& lane = fake.add_lane(64);
+    const auto w0 = fake.intern("worker0"), w1 = fake.intern("worker1"), f = fake.intern("f");
+    lane.range(f, ticks_now(), ticks_now());
+    lane.rpc_begin(f, ticks_now(), 1, false, w0, w1, 42);
+    lane.rpc_begin(f, ticks_now(), 2, true, w0, w1, 43);
+    lane.rpc_end(ticks_now(), 1);
+    REQUIRE(node.sees(1));
+    const CaptureReport report = node.stop();
+    const auto halves = node.engine->halves(0xc0ffee);
+    REQUIRE(halves.size() == 2);
+    CHECK(halves[0].self == "worker0");
+    CHECK(halves[0].peer == "worker1");
+    CHECK(halves[0].ended);
+    CHECK(halves[0].position == 1);
+    CHECK_FALSE(halves[0].server);
+    CHECK(halves[1].server);
+    CHECK_FALSE(halves[1].ended);
+    CHECK(halves[1].position == 4);
+    CHECK(report.processes.at(0).workers == std::vector<std::string>{"worker0"});
+    CHECK(node.engine->halves(1).empty());
+}
