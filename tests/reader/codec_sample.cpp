@@ -29,10 +29,10 @@ void print_block(std::mt19937_64& random) {
         const auto cells = static_cast<std::uint8_t>(1 + random() % kMaxRecordCells);
         std::vector<std::uint64_t> words(cells * kCellWords);
         for (auto& word : words) word = random() % 4 == 0 ? 0 : random() >> (random() % 64);
-        words[0] = RecordHeader{static_cast<RecordKind>(kind), cells,
-                                static_cast<std::uint8_t>(random()),
-                                NameId{static_cast<std::uint32_t>(random())}}
-                       .pack();
+        words[0] =
+            RecordHeader{static_cast<RecordKind>(kind), cells, static_cast<std::uint8_t>(random()),
+                         NameId{static_cast<std::uint32_t>(random())}}
+                .pack();
         out = encoder.record(words.data(), out);
         std::printf("%s[%llu", i == 0 ? "" : ", ", static_cast<unsigned long long>(position));
         for (const auto word : words) std::printf(", %llu", static_cast<unsigned long long>(word));
