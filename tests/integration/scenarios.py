@@ -42,7 +42,7 @@ def traced_killed_job(workspace):
     trace = Trace(workspace, nodes, workspace.path("trace"))
     workspace.announce("go")
     victim = workers.children.pop(1)
-    for name in ("holding", "holding.inner"):
+    for name in ("worked.0", "worked.2", "holding", "holding.inner"):
         workspace.await_condition(name, workers.children)
     os.kill(victim.pid, signal.SIGSTOP)
     wait_until("worker1 to stop", lambda: _state(victim.pid) == "T")

@@ -4,7 +4,7 @@
 
 worker1 is the victim. What happens, and the conditions (files in DIR) by which the driver follows and leads:
   ready.N           init_rpc is done                                  go           the driver: begin
-                    worker0 and worker2 each complete a call to worker1: its committed records, and both connections are up
+  worked.0 worked.2 worker0 and worker2 have each completed a call to worker1: its committed records, and both connections are up
   holding           worker1 serves hold() from worker0, inside it an open user range "holding" and an open call to worker2
   holding.inner     worker2 serves that call, and stays in it
                     the driver stops worker1 (SIGSTOP) and says       stopped
@@ -23,6 +23,8 @@ import torch.distributed.rpc as rpc
 import conditions
 
 kVictim = "worker1"
+# Longer than the test; 0, which is none, would be the timeout of the meeting of the workers too in PyTorch 2.
+kTimeoutS = 600
 conditions_dir = None
 
 
@@ -60,6 +62,7 @@ def failed(future):
 def caller(rank):
     """worker0 and worker2."""
     rpc.rpc_sync(kVictim, work)
+    conditions.announce(conditions_dir, "worked.%d" % rank)
     pending = []
     if rank == 0:
         pending.append(rpc.rpc_async(kVictim, hold))
@@ -79,7 +82,7 @@ def main():
     options = parser.parse_args()
     conditions_dir = options.conditions
     rpc.init_rpc("worker%d" % options.rank, rank=options.rank, world_size=3,
-                 rpc_backend_options=rpc.TensorPipeRpcBackendOptions(rpc_timeout=0))
+                 rpc_backend_options=rpc.TensorPipeRpcBackendOptions(rpc_timeout=kTimeoutS))
     conditions.announce(conditions_dir, "ready.%d" % options.rank)
     conditions.await_condition(conditions_dir, "go")
     if options.rank != 1:
