@@ -283,7 +283,7 @@ TEST_SUITE("unit") {
         agent.serve();
         fbs::StopRequestT stop;
         stop.stop_node_ns = INT64_MAX;
-        const auto reply = client_of(agent)->ask<fbs::StopReplyT>(std::move(stop));
+        const auto reply = client_of(agent)->ask<fbs::StopReplyT>(stop);
         REQUIRE_FALSE(reply);
         CHECK(reply.error().code == ErrorCode::kUsage);
     }

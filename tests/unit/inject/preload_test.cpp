@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
+#include <stdexcept>
 #include <string>
 
 #include "sandbox.hpp"
@@ -31,9 +33,16 @@ Outcome shell(const std::string& command) {
     return outcome;
 }
 
+/// The built shim, as the build names it to its tests.
+std::string shim_path() {
+    const char* path = std::getenv("RINGSIDE_SHIM");
+    if (path == nullptr) throw std::runtime_error("RINGSIDE_SHIM is not set: run by `meson test`");
+    return path;
+}
+
 std::string preloaded(const Sandbox& box, const std::string& command) {
-    return "env RINGSIDE_DIR=" + box.root() +
-           " RINGSIDE_JOB=job LD_PRELOAD=" + getenv("RINGSIDE_SHIM") + " " + command;
+    return "env RINGSIDE_DIR=" + box.root() + " RINGSIDE_JOB=job LD_PRELOAD=" + shim_path() + " " +
+           command;
 }
 
 }  // namespace
@@ -76,13 +85,12 @@ TEST_CASE("preload: RINGSIDE_DISABLE=1 leaves no trace at all") {
 
 TEST_CASE("preload: a directory that can't be made leaves the program alone") {
     Sandbox box;
-    CHECK(shell("env RINGSIDE_DIR=/proc/nowhere LD_PRELOAD=" +
-                std::string(getenv("RINGSIDE_SHIM")) + " /bin/echo fine")
+    CHECK(shell("env RINGSIDE_DIR=/proc/nowhere LD_PRELOAD=" + shim_path() + " /bin/echo fine")
               .output == "fine\n");
 }
 
 TEST_CASE("preload: it exports dlopen, dlsym and names of ours, and needs the C library alone") {
-    const std::string shim = getenv("RINGSIDE_SHIM");
+    const std::string shim = shim_path();
     const Outcome others =
         shell("nm -D --defined-only " + shim +
               " | awk '{print $3}' | grep -v -e '^dlopen$' -e '^dlsym$' -e '^ringside_'");

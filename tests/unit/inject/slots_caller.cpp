@@ -9,8 +9,8 @@ int rs_other(int);
 int rs_nobody_defines(int) __attribute__((weak));
 
 using Function = int (*)(int);
-extern const Function rs_table[];
-const Function rs_table[] = {rs_in_table};
+extern const Function kRsTable[];
+const Function kRsTable[] = {rs_in_table};
 
 int call_called(int x) {
     return rs_called(x);
@@ -20,7 +20,7 @@ int call_pointed_at(int x) {
     return function(x);
 }
 int call_in_table(int x) {
-    const Function* volatile table = rs_table;
+    const Function* volatile table = kRsTable;
     return table[0](x);
 }
 int call_lazy(int x) {
