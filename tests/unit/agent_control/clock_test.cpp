@@ -38,8 +38,10 @@ struct Node {
 
 std::vector<PingSample> epoch(const Node& node, std::int64_t leader_ns, std::mt19937_64& random) {
     std::vector<PingSample> samples;
+    constexpr int kPings = 12;
+    samples.reserve(kPings);
     std::uniform_int_distribution<std::int64_t> delay(20'000, 400'000);
-    for (int i = 0; i < 12; ++i)
+    for (int i = 0; i < kPings; ++i)
         samples.push_back(node.ping(leader_ns + i * 1'000'000, delay(random), delay(random)));
     return samples;
 }

@@ -3,6 +3,7 @@
 
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "tests/unit/agent_data/engine_rig.hpp"
 
@@ -19,8 +20,10 @@ TEST_CASE("engine: accounts are exact when lanes overrun under it, on several th
     constexpr int kThreads = 3;
     constexpr std::uint64_t kEach = 300000;
     std::vector<FakeLane*> lanes;
+    lanes.reserve(kThreads);
     for (int i = 0; i < kThreads; ++i) lanes.push_back(&fake.add_lane(256));
     std::vector<std::thread> threads;
+    threads.reserve(kThreads);
     for (FakeLane* lane : lanes) {
         threads.emplace_back([lane, name] {
             for (std::uint64_t i = 0; i < kEach; ++i) lane->range(name, ticks_now(), ticks_now());

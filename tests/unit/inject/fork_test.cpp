@@ -75,6 +75,7 @@ TEST_CASE("fork: ids of names that the parent interned are right in the child") 
         schema::NameId remembered;
         {
             HookScope hook;
+            EXPECT(static_cast<bool>(hook));
             remembered = hook.lane().intern("remembered", 10);
             inject::set_worker(remembered, 3);
         }
@@ -82,6 +83,7 @@ TEST_CASE("fork: ids of names that the parent interned are right in the child") 
         if (forked == 0) {
             {
                 HookScope hook;
+                EXPECT(static_cast<bool>(hook));
                 hook.lane().mark(SourceId::kApi, 0, remembered, 1, 0);
                 EXPECT(hook.lane().intern("remembered", 10) == remembered);
             }

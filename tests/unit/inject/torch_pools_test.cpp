@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "inject/sources/torch/pools.hpp"
@@ -36,7 +37,7 @@ StdFunction* raw(std::function<void()>& function) {
 
 // What a callee does that takes the function by value and keeps it.
 std::function<void()> take(StdFunction* wrapper) {
-    return std::move(*reinterpret_cast<std::function<void()>*>(wrapper));
+    return std::exchange(*reinterpret_cast<std::function<void()>*>(wrapper), nullptr);
 }
 
 TEST_CASE("keyed table: a value is taken once, and a new one replaces an old one of its key") {

@@ -1,6 +1,7 @@
 // The Chrome trace: layout, counts, rows without partial overlaps, arrows with both ends inside slices.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -31,7 +32,7 @@ Exported exported(const model::Job& job, const TemporaryDirectory& directory) {
 }
 
 std::int64_t ns(const json& us) {
-    return static_cast<std::int64_t>(us.get<double>() * 1000 + 0.5);
+    return std::llround(us.get<double>() * 1000);
 }
 
 std::vector<json> with_phase(const json& trace, const std::string& phase) {
@@ -55,7 +56,9 @@ std::map<Row, std::vector<Slice>> slices_of(const json& trace) {
         rows[{event["pid"], event["tid"]}].push_back(
             {ns(event["ts"]), ns(event["ts"]) + ns(event["dur"])});
     }
-    for (const auto& [row, slices] : rows) {
+    for (const auto& entry : rows) {
+        const auto& row = entry.first;
+        const auto& slices = entry.second;
         for (std::size_t i = 0; i < slices.size(); ++i) {
             for (std::size_t k = 0; k < i; ++k) {
                 const Slice& a = slices[i];

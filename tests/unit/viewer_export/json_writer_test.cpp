@@ -57,7 +57,7 @@ TEST_CASE("json: strings are escaped, and bytes that are no UTF-8 replaced") {
           "\"gr\xc3\xbc\xc3\x9f \xf0\x9f\xa5\x8a\"");
     CHECK(string("\xff") == "\"\xef\xbf\xbd\"");
     CHECK(string("\xc0\xaf") == "\"\xef\xbf\xbd\xef\xbf\xbd\"");      // overlong
-    CHECK(string("\xed\xa0\x80").find("\xed") == std::string::npos);  // a surrogate
+    CHECK(string("\xed\xa0\x80").find('\xed') == std::string::npos);  // a surrogate
     CHECK(string("\xe2\x82") == "\"\xef\xbf\xbd\xef\xbf\xbd\"");      // cut off
     for (int byte = 1; byte < 256; ++byte) {
         const std::string text(3, static_cast<char>(byte));
