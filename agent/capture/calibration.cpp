@@ -6,7 +6,7 @@
 namespace ringside::agent {
 namespace {
 
-constexpr std::int64_t kBaseline_ns = 200'000'000;
+constexpr std::int64_t kBaselineNs = 200'000'000;
 
 /// The tightest of several snapshots: one that was interrupted half-way would be wrong by the interruption.
 schema::ClockSnapshot tight_snapshot(schema::TicksSource source) {
@@ -38,7 +38,7 @@ Calibration measure_calibration(std::int64_t skew_offset_ns, double skew_drift_p
     calibration.source =
         schema::tsc_is_invariant() ? schema::TicksSource::kTsc : schema::TicksSource::kMonotonic;
     const schema::ClockSnapshot first = tight_snapshot(calibration.source);
-    const timespec baseline{0, kBaseline_ns};
+    const timespec baseline{0, kBaselineNs};
     timespec left = baseline;
     while (::clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) != 0) {
     }

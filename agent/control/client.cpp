@@ -62,8 +62,7 @@ schema::Result<fbs::TraceReplyT> Client::trace(fbs::TraceRequestT request,
         if (!cancelled && wish != TraceHooks::Wish::kGoOn) {
             fbs::CancelRequestT cancel;
             cancel.keep = wish == TraceHooks::Wish::kCancelAndKeep;
-            if (auto sent = link_.send(pack(link_.next_id(), std::move(cancel))); !sent)
-                return sent.error();
+            if (auto sent = link_.send(pack(link_.next_id(), cancel)); !sent) return sent.error();
             cancelled = true;
         }
         auto message = link_.receive(Clock::now() + kLookUp);

@@ -55,7 +55,7 @@ extern "C" {
 
 /// Before every dlopen() and dlsym() of the job.
 /// @param symbol  dlsym's; null for dlopen
-__attribute__((visibility("hidden"), used)) void ringside_before_loader_call_(const char* symbol) {
+__attribute__((visibility("hidden"), used)) void ringside_before_loader_call(const char* symbol) {
     resolve_loader();
     if (!watching.load(std::memory_order_acquire)) return;
     const int saved_errno = errno;
@@ -86,7 +86,7 @@ dlopen:
     sub $8, %rsp
     .cfi_adjust_cfa_offset 8
     xor %edi, %edi
-    call ringside_before_loader_call_
+    call ringside_before_loader_call
     add $8, %rsp
     .cfi_adjust_cfa_offset -8
     pop %rsi
@@ -114,7 +114,7 @@ dlsym:
     sub $8, %rsp
     .cfi_adjust_cfa_offset 8
     mov %rsi, %rdi
-    call ringside_before_loader_call_
+    call ringside_before_loader_call
     add $8, %rsp
     .cfi_adjust_cfa_offset -8
     pop %rsi
