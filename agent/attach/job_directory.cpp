@@ -128,13 +128,13 @@ std::vector<std::unique_ptr<MappedSegment>> JobDirectory::scan(
 
 void JobDirectory::remove_stillborn(const schema::SegmentId& id) {
     // A process that died between making its file and finishing it: nobody holds the lock, and it has had time enough.
-    constexpr std::int64_t kEnough_s = 10;
+    constexpr std::int64_t kEnoughS = 10;
     const std::string name = segment_name(id);
     const FileHandle file(
         ::openat(directory_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-        status.st_uid != ::geteuid() || ::time(nullptr) - status.st_mtime < kEnough_s)
+        status.st_uid != ::geteuid() || ::time(nullptr) - status.st_mtime < kEnoughS)
         return;
     struct flock lock {};
     lock.l_type = F_WRLCK;

@@ -8,16 +8,16 @@ namespace {
 
 constexpr std::int64_t kMillisecond = schema::kNsPerMillisecond;
 // While a capture is on: as seldom as the lanes' fill allows, for each wake-up costs the job a slice of a core.
-constexpr std::int64_t kShortest_ns = 1 * kMillisecond;
-constexpr std::int64_t kLongest_ns = 8 * kMillisecond;
+constexpr std::int64_t kShortestNs = 1 * kMillisecond;
+constexpr std::int64_t kLongestNs = 8 * kMillisecond;
 constexpr double kNearlyEmpty = 1.0 / 16;
 constexpr double kFilling = 1.0 / 4;
 // While none is: ends and new files wake us; these are for what no event tells (other pid namespaces, lost inotify events).
-constexpr std::int64_t kIdle_ns = 250 * kMillisecond;
-constexpr std::int64_t kMaking_ns = 5 * kMillisecond;
-constexpr std::int64_t kBury_ns = 20 * kMillisecond;
-constexpr std::int64_t kFind_ns = 1000 * kMillisecond;
-constexpr std::int64_t kFlush_ns = 200 * kMillisecond;
+constexpr std::int64_t kIdleNs = 250 * kMillisecond;
+constexpr std::int64_t kMakingNs = 5 * kMillisecond;
+constexpr std::int64_t kBuryNs = 20 * kMillisecond;
+constexpr std::int64_t kFindNs = 1000 * kMillisecond;
+constexpr std::int64_t kFlushNs = 200 * kMillisecond;
 constexpr std::size_t kFlushBytes = 256 << 10;
 
 }  // namespace
@@ -43,11 +43,11 @@ Nanoseconds EngineImpl::pass(const Watch::Events& events) {
         return calibration_.node_ns({now}).value - calibration_.node_ns({then}).value;
     };
     const bool making = table_.directory().making();
-    if (events.directory || making || since(last_find_) >= kFind_ns) find(now);
+    if (events.directory || making || since(last_find_) >= kFindNs) find(now);
     const double fullest = drain(now);
-    const std::int64_t bury_ns = capture_ ? kBury_ns : kIdle_ns;
+    const std::int64_t bury_ns = capture_ ? kBuryNs : kIdleNs;
     if (events.ended || since(last_bury_) >= bury_ns) bury(now);
-    if (capture_ && since(last_flush_) >= kFlush_ns) {
+    if (capture_ && since(last_flush_) >= kFlushNs) {
         capture_->flush(table_.all(), *buffers_, now, false);
         table_.publish_budget();
         last_flush_ = now;
@@ -108,17 +108,17 @@ void EngineImpl::bury_one(TrackedProcess& process, std::uint64_t now) {
 
 Nanoseconds EngineImpl::interval(double fullest) {
     if (!capture_) {
-        if (table_.directory().making()) return {kMaking_ns};
+        if (table_.directory().making()) return {kMakingNs};
         const bool followed = std::any_of(table_.all().begin(), table_.all().end(),
                                           [](const auto& process) { return process->alive(); });
-        return {followed ? kIdle_ns : kFind_ns};
+        return {followed ? kIdleNs : kFindNs};
     }
     if (fullest >= kFilling) {
         interval_ns_ = 0;
     } else if (fullest > kNearlyEmpty || capture_->phase() != Capture::Phase::kRunning) {
-        interval_ns_ = kShortest_ns;
+        interval_ns_ = kShortestNs;
     } else {
-        interval_ns_ = std::clamp(interval_ns_ * 2, kShortest_ns, kLongest_ns);
+        interval_ns_ = std::clamp(interval_ns_ * 2, kShortestNs, kLongestNs);
     }
     return {interval_ns_};
 }

@@ -32,9 +32,9 @@ bool NameBook::take(NamesBatch& batch) {
 }
 
 const std::string& NameBook::text(schema::NameId id) const {
-    static const std::string none;
+    static const std::string kNothing;
     const auto at = texts_.find(id.value);
-    return at == texts_.end() ? none : at->second;
+    return at == texts_.end() ? kNothing : at->second;
 }
 
 void NameBook::clear() {

@@ -124,9 +124,8 @@ void DumpWriter::take_final_name(DumpReceipt& receipt) {
     if (error_ == 0 && ::syscall(SYS_renameat2, directory, partial.c_str(), directory,
                                  final.c_str(), 1u /* RENAME_NOREPLACE */) != 0) {
         // Some file systems don't know the flag; that nothing is there was checked when we began.
-        if (errno != EINVAL && errno != ENOSYS)
-            error_ = errno;
-        else if (::renameat(directory, partial.c_str(), directory, final.c_str()) != 0)
+        const bool known = errno != EINVAL && errno != ENOSYS;
+        if (known || ::renameat(directory, partial.c_str(), directory, final.c_str()) != 0)
             error_ = errno;
     }
     if (error_ != 0) return;

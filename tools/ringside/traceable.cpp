@@ -141,7 +141,7 @@ TraceCheck check_traceable(const std::string& path) {
 }
 
 FoundProgram find_program(const std::string& command, const std::string& search_path) {
-    const FoundProgram not_found{command, kExitNotFound, command + ": command not found"};
+    FoundProgram not_found{command, kExitNotFound, command + ": command not found"};
     if (command.empty()) {
         return not_found;
     }

@@ -20,8 +20,8 @@ Index Names::find(std::string_view text) const {
 }
 
 const std::string& Names::operator[](Index index) const {
-    static const std::string none;
-    return index < texts_.size() ? texts_[index] : none;
+    static const std::string kNothing;
+    return index < texts_.size() ? texts_[index] : kNothing;
 }
 
 std::int64_t Calibration::node_ns(std::uint64_t ticks) const {

@@ -109,8 +109,8 @@ void EventWriter::half_args(const Half& half, const Call& call) {
 }
 
 const std::string& EventWriter::request_args(Index request) {
-    static const std::string unknown = ",\"Request\":\"unknown: records were lost\"";
-    if (request == model::kUnknownRequest) return unknown;
+    static const std::string kUnknownArgs = ",\"Request\":\"unknown: records were lost\"";
+    if (request == model::kUnknownRequest) return kUnknownArgs;
     std::string& args = requests_[request];
     if (!args.empty()) return args;
     const Index index = job_.halves[request].call;

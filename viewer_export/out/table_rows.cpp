@@ -41,10 +41,10 @@ enum Suffix : std::uint8_t {
 };
 
 std::string suffix_text(std::uint8_t suffix) {
-    static constexpr std::array<const char*, 5> texts = {"", " [open]", " [unfinished]",
-                                                         " [orphan]", " [cut]"};
+    static constexpr std::array<const char*, 5> kTexts = {"", " [open]", " [unfinished]",
+                                                          " [orphan]", " [cut]"};
     std::string result = (suffix & kRequestUnknown) != 0 ? " [request unknown]" : "";
-    return result + texts[suffix & 7];
+    return result + kTexts[suffix & 7];
 }
 
 Suffix suffix_of(End end) {
@@ -239,12 +239,13 @@ constexpr std::array<std::pair<std::string_view, Less>, 7> kSortKeys = {{
 }  // namespace
 
 const std::vector<std::string_view>& table_sort_keys() {
-    static const std::vector<std::string_view> keys = [] {
+    static const std::vector<std::string_view> kKeys = [] {
         std::vector<std::string_view> result;
+        result.reserve(kSortKeys.size());
         for (const auto& [name, less] : kSortKeys) result.push_back(name);
         return result;
     }();
-    return keys;
+    return kKeys;
 }
 
 schema::Result<std::vector<TableRow>> table_rows(const model::Job& job,

@@ -7,8 +7,8 @@
 
 // Jumped to by the exported stubs (loader_watch.cpp): C names, hidden.
 extern "C" {
-__attribute__((visibility("hidden"))) constinit std::atomic<void*> ringside_real_dlopen_{nullptr};
-__attribute__((visibility("hidden"))) constinit std::atomic<void*> ringside_real_dlsym_{nullptr};
+__attribute__((visibility("hidden"))) constinit std::atomic<void*> ringside_real_dlopen{nullptr};
+__attribute__((visibility("hidden"))) constinit std::atomic<void*> ringside_real_dlsym{nullptr};
 }
 
 namespace ringside::inject {
@@ -43,7 +43,7 @@ int read_generation(dl_phdr_info* info, std::size_t, void* out) {
 
 extern "C" {
 /// The IFUNC's resolver: runs inside dlsym(), under the loader's lock.
-__attribute__((visibility("hidden"), used)) Nothing ringside_resolve_under_lock_() {
+__attribute__((visibility("hidden"), used)) Nothing ringside_resolve_under_lock() {
     Work* work = t_work;
     if (work != nullptr) {
         t_work = nullptr;
@@ -54,20 +54,20 @@ __attribute__((visibility("hidden"), used)) Nothing ringside_resolve_under_lock_
     }
     return nothing;
 }
-__attribute__((visibility("default"), ifunc("ringside_resolve_under_lock_"))) void
-ringside_loader_lock_();
+__attribute__((visibility("default"), ifunc("ringside_resolve_under_lock"))) void
+ringside_loader_lock();
 }
 
 bool resolve_loader() {
-    if (ringside_real_dlsym_.load(std::memory_order_acquire) != nullptr) return true;
-    ringside_real_dlopen_.store(next("dlopen"), std::memory_order_release);
+    if (ringside_real_dlsym.load(std::memory_order_acquire) != nullptr) return true;
+    ringside_real_dlopen.store(next("dlopen"), std::memory_order_release);
     void* function = next("dlsym");
-    ringside_real_dlsym_.store(function, std::memory_order_release);
+    ringside_real_dlsym.store(function, std::memory_order_release);
     return function != nullptr;
 }
 
 LookUp real_dlsym() {
-    return reinterpret_cast<LookUp>(ringside_real_dlsym_.load(std::memory_order_acquire));
+    return reinterpret_cast<LookUp>(ringside_real_dlsym.load(std::memory_order_acquire));
 }
 
 bool with_loader_lock(void (*work)(void*), void* argument) {
@@ -78,7 +78,7 @@ bool with_loader_lock(void (*work)(void*), void* argument) {
     if (!resolve_loader()) return false;
     Work mine{work, argument, false};
     t_work = &mine;
-    real_dlsym()(RTLD_DEFAULT, "ringside_loader_lock_");
+    real_dlsym()(RTLD_DEFAULT, "ringside_loader_lock");
     t_work = nullptr;
     return mine.done;
 }

@@ -93,7 +93,7 @@ dlopen:
     .cfi_adjust_cfa_offset -8
     pop %rdi
     .cfi_adjust_cfa_offset -8
-    mov ringside_real_dlopen_(%rip), %rax
+    mov ringside_real_dlopen(%rip), %rax
     test %rax, %rax
     jz 1f
     jmp *%rax
@@ -121,7 +121,7 @@ dlsym:
     .cfi_adjust_cfa_offset -8
     pop %rdi
     .cfi_adjust_cfa_offset -8
-    mov ringside_real_dlsym_(%rip), %rax
+    mov ringside_real_dlsym(%rip), %rax
     test %rax, %rax
     jz 1f
     jmp *%rax

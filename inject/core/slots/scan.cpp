@@ -51,6 +51,7 @@ private:
         const char* name = tables_.name(symbol);
         const std::uint32_t hash = gnu_hash(name);
         for (std::uint32_t i = 0; i < set_.hook_count && i < kMaxHooks; ++i) {
+            // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): hash_hooks() fills as many
             if (hashes_[i] == hash && std::strcmp(set_.hooks[i].symbol, name) == 0)
                 return &set_.hooks[i];
         }
