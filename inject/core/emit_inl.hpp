@@ -41,6 +41,13 @@ public:
     bool end_operator(std::uint64_t key, std::int64_t sequence, std::uint32_t thread,
                       std::uint32_t forward_thread, std::uint64_t scope);
 
+    /// Ends the range `key` as of `end`: another thread has ended it. For ranges that end elsewhere now and then; those that may end
+    /// anywhere are async_begin()'s.
+    /// @return false: none with this key that began before `end` is on the stack
+    bool end_range_late(std::uint64_t key, Ticks end);
+    /// @return how many ranges are open on this thread
+    std::uint32_t open_ranges() const { return depth_; }
+
     /// A range that may end on another thread; `key` from next_key().
     void async_begin(SourceId source, std::uint8_t detail, NameId name, std::uint64_t key,
                      std::uint64_t argument);

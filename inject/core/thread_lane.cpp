@@ -134,6 +134,19 @@ void ThreadLane::remove_from_middle(std::uint32_t entry) {
     header_->open_depth.store(depth_, std::memory_order_release);
 }
 
+bool ThreadLane::end_range_late(std::uint64_t key, Ticks end) {
+    const std::uint32_t entry = find_open(key);
+    if (entry == schema::kOpenStackDepth) return false;
+    const schema::OpenEntry& open = header_->open[entry];
+    const std::uint64_t begin = open.begin.load(std::memory_order_relaxed);
+    if (begin >= end.value) return false;
+    const std::uint64_t what = open.what.load(std::memory_order_relaxed);
+    put(schema::RangeRecord{what, begin, end.value, open.argument.load(std::memory_order_relaxed)},
+        end, inline_text(what, entry));
+    pop(entry);
+    return true;
+}
+
 // --- records ---
 
 /// Writes what put() could not: the context first where it must be said again, the name's bytes first where it has no id.

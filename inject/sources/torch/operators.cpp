@@ -5,6 +5,7 @@
 #include "inject/core/emit.hpp"
 #include "inject/sources/torch/abi.hpp"
 #include "inject/sources/torch/calibrate.hpp"
+#include "inject/sources/torch/ended_elsewhere.hpp"
 #include "inject/sources/torch/pools.hpp"
 
 namespace ringside::inject::torch {
@@ -55,10 +56,17 @@ void begin_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
     lane.async_begin(SourceId::kTorch, scope, lane.intern_cached(g_range_api.name(range)), key, 0);
 }
 
-void end_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
+bool end_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
     std::uint64_t key = 0;
-    if (!g_async.take(reinterpret_cast<std::uint64_t>(range), &key)) return;
+    if (!g_async.take(reinterpret_cast<std::uint64_t>(range), &key)) return false;
     lane.async_end(SourceId::kTorch, scope, lane.intern_cached(g_range_api.name(range)), key, 0);
+    return true;
+}
+
+// Of these scopes alone, so that ends without a begin of ours (begun before the capture) stay cheap.
+bool may_end_elsewhere(std::uint8_t scope) {
+    return scope == static_cast<std::uint8_t>(schema::TorchScope::kTorchScript) ||
+           scope == static_cast<std::uint8_t>(schema::TorchScope::kUser);
 }
 
 // torch hands the result to the end callback and deletes it through its vtable: null, and the range is found by its address.
@@ -67,6 +75,7 @@ void* on_start(void** context_out, const char* range) {
     HookScope hook;
     if (!hook) return context_out;
     ThreadLane& lane = hook.lane();
+    end_what_ended_elsewhere(lane);
     const std::uint8_t scope = scope_of(range);
     if (g_range_api.is_async != nullptr && g_range_api.is_async(range)) [[unlikely]] {
         begin_async(lane, range, scope);
@@ -110,9 +119,11 @@ void on_end(const char* range, void* /*context*/) {
     HookScope hook;
     if (!hook) return;
     const std::uint8_t scope = scope_of(range);
-    // Not on the stack: an async one, or begun before the capture, which is no loss.
+    end_what_ended_elsewhere(hook.lane());
+    // Not on the stack: an async one, another thread's, or begun before the capture, which is no loss.
     if (!end_nested(hook.lane(), range, scope)) {
-        end_async(hook.lane(), range, scope);
+        if (!end_async(hook.lane(), range, scope) && may_end_elsewhere(scope))
+            leave_word(reinterpret_cast<std::uint64_t>(range));
     } else if (scope == static_cast<std::uint8_t>(schema::TorchScope::kUser)) {
         count_step(hook.lane(), range);
     }

@@ -1,0 +1,27 @@
+// Ranges that another thread has ended: a TorchScript function that waited for a call goes on on the thread that answers, and the Future of
+// record_function's _call_end_callbacks_on_future() ends a range of Python's. The thread that ends one leaves word here; the one on whose
+// stack it lies looks at its next range, and until then it counts as open. Without this the stack would fill up with them.
+#pragma once
+
+#include "inject/core/emit.hpp"
+
+namespace ringside::inject::torch {
+
+/// Another thread's range has ended now, if it is one of this capture. Word of at most 64 is kept, the latest.
+/// @thread thread-safe
+void leave_word(std::uint64_t range);
+
+/// Counts words left.
+extern std::atomic<std::uint32_t> g_words_left;
+extern __thread std::uint32_t t_words_seen __attribute__((tls_model("initial-exec")));
+
+/// Ends those of this thread's open ranges of which there is word.
+void take_words(ThreadLane& lane);
+
+/// The same, where there is word that this thread has not looked at.
+inline void end_what_ended_elsewhere(ThreadLane& lane) {
+    if (g_words_left.load(std::memory_order_relaxed) != t_words_seen) [[unlikely]]
+        take_words(lane);
+}
+
+}  // namespace ringside::inject::torch
