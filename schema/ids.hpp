@@ -51,4 +51,10 @@ enum class SourceId : std::uint8_t {
 };
 inline constexpr std::uint32_t kSourceCount = 16;
 
+/// Whether a source's hooks are called by the framework of its own accord and look at the capture word themselves: a process with such
+/// sources alone attaches nothing, and nobody waits for it.
+constexpr bool acts_alone(SourceId source) {
+    return source == SourceId::kNvtx || source == SourceId::kApi || source == SourceId::kItt;
+}
+
 }  // namespace ringside::schema

@@ -160,6 +160,37 @@ void JobBuilder::add_names(const fbs::Names& names) {
         const auto text = text_of(name->text());
         table[name->id()] = job_.names.add(text.empty() ? model::kUnnamed : text);
     }
+    add_attributes(process, names);
+}
+
+/// A set's names stand in its chunk or an earlier one, and so does the set of a name.
+void JobBuilder::add_attributes(Index process, const fbs::Names& names) {
+    ProcessState& state = processes_[process];
+    const auto label = [&](std::uint32_t id) { return id == 0 ? kNone : name_of(process, id); };
+    if (names.attributes() != nullptr) {
+        for (const fbs::Attribute* attribute : *names.attributes()) {
+            const model::Attributes set{label(attribute->domain()), label(attribute->category()),
+                                        attribute->colour(),
+                                        static_cast<schema::PayloadType>(attribute->payload())};
+            const auto [known, added] =
+                attribute_table_.try_emplace({set.domain, set.category, set.colour, set.payload},
+                                             static_cast<Index>(job_.attributes.size()));
+            if (added) job_.attributes.push_back(set);
+            state.attributes[attribute->id()] = known->second;
+        }
+    }
+    for (const fbs::Name* name : *names.names()) {
+        const auto found = state.attributes.find(name->attribute());
+        if (found == state.attributes.end() || name->id() > kMaxNameId) continue;
+        if (state.name_attributes.size() <= name->id())
+            state.name_attributes.resize(name->id() + 1, kNone);
+        state.name_attributes[name->id()] = found->second;
+    }
+}
+
+Index JobBuilder::attributes_of(Index process, std::uint32_t name_id) const {
+    const std::vector<Index>& table = processes_[process].name_attributes;
+    return name_id < table.size() ? table[name_id] : kNone;
 }
 
 void JobBuilder::add_footer(const fbs::Footer& footer) {

@@ -36,7 +36,9 @@ struct PendingEnd {
 
 /// One process while dumps are read. Begins carry ticks in their _ns fields.
 struct ProcessState {
-    std::vector<Index> names;  ///< Job::names by the process's own name id
+    std::vector<Index> names;            ///< Job::names by the process's own name id
+    std::vector<Index> name_attributes;  ///< Job::attributes by name id; shorter where none has any
+    std::unordered_map<std::uint16_t, Index> attributes;  ///< Job::attributes by attribute id
     std::vector<model::AsyncRange> asyncs;
     std::vector<PendingEnd> async_ends;
     std::vector<model::Half> halves;
@@ -87,6 +89,8 @@ private:
     Index lane_of(Index process, std::uint32_t index, std::uint32_t generation);
     void add_process(const fbs::Process& process);
     void add_names(const fbs::Names& names);
+    void add_attributes(Index process, const fbs::Names& names);
+    Index attributes_of(Index process, std::uint32_t name_id) const;
     void add_footer(const fbs::Footer& footer);
     void note_damage(std::string text);
 
@@ -124,6 +128,7 @@ private:
     std::vector<LaneState> lanes_;
     std::map<std::pair<Index, std::uint32_t>, LaneIndexState> lane_indices_;
     std::map<std::tuple<Index, std::uint32_t, std::uint32_t>, Index> lane_table_;
+    std::map<std::tuple<Index, Index, std::uint32_t, schema::PayloadType>, Index> attribute_table_;
     std::vector<Dump> dumps_;
     std::uint64_t damaged_blocks_ = 0;
 };

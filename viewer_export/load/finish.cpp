@@ -84,10 +84,10 @@ void JobBuilder::add_open_ranges(Index lane_index) {
                                        });
         if (ended) continue;
         const bool is_operator = header.kind == schema::RecordKind::kOperator;
-        lane.ranges.push_back({begin, begin, model::kNoPosition,
-                               static_cast<std::int64_t>(open.argument()), name, kNone, 0, 0,
-                               schema::record_source(header.flags),
-                               schema::record_detail(header.flags), End::kOpen, is_operator});
+        lane.ranges.push_back(
+            {begin, begin, model::kNoPosition, static_cast<std::int64_t>(open.argument()), name,
+             kNone, 0, 0, schema::record_source(header.flags), schema::record_detail(header.flags),
+             End::kOpen, is_operator, attributes_of(lane.process, header.name.value)});
     }
 }
 

@@ -119,7 +119,8 @@ void JobBuilder::add_record(const DecodedRecord& record, std::uint64_t position,
         case RecordKind::kAsyncBegin:
             processes_[process].asyncs.push_back({as_ticks(words[1]), 0, position, words[2],
                                                   words[3], record_name(header, lane), lane, kNone,
-                                                  kNone, source, detail, model::End::kOpen});
+                                                  kNone, source, detail, model::End::kOpen,
+                                                  attributes_of(process, header.name.value)});
             break;
         case RecordKind::kAsyncEnd:
             processes_[process].async_ends.push_back({words[1], words[2], words[3], lane});
@@ -138,7 +139,7 @@ void JobBuilder::add_record(const DecodedRecord& record, std::uint64_t position,
         case RecordKind::kCounter:
             job_.values.push_back({as_ticks(words[1]), position, words[2], words[3],
                                    record_name(header, lane), lane, kNone, header.kind, source,
-                                   detail});
+                                   detail, attributes_of(process, header.name.value)});
             break;
         default:
             break;
@@ -155,7 +156,8 @@ void JobBuilder::add_range(const DecodedRecord& record, std::uint64_t position, 
         {as_ticks(words[1]), as_ticks(words[2]), position, static_cast<std::int64_t>(words[3]),
          record_name(header, lane), kNone, is_operator ? low(words[4]) : 0,
          is_operator ? high(words[4]) : 0, schema::record_source(header.flags),
-         schema::record_detail(header.flags), model::End::kEnded, is_operator});
+         schema::record_detail(header.flags), model::End::kEnded, is_operator,
+         attributes_of(job_.lanes[lane].process, header.name.value)});
 }
 
 void JobBuilder::add_rpc_begin(const DecodedRecord& record, std::uint64_t position, Index lane) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "schema/ids.hpp"
+#include "schema/names.hpp"
 #include "schema/record.hpp"
 #include "schema/request_id.hpp"
 
@@ -26,6 +27,15 @@ enum class End : std::uint8_t {
     kUnfinished = 2  ///< its process died first
 };
 
+/// What a framework said of an event beside its name.
+struct Attributes {
+    Index domain = kNone;                                      ///< Job::names
+    Index category = kNone;                                    ///< Job::names
+    std::uint32_t colour = 0;                                  ///< ARGB; 0: none
+    schema::PayloadType payload = schema::PayloadType::kNone;  ///< what the event's argument is
+    bool operator==(const Attributes&) const = default;
+};
+
 /// A range on one thread: a Range or Operator record, or an entry of a lane's open stack.
 struct Range {
     std::int64_t begin_ns;
@@ -41,6 +51,7 @@ struct Range {
     std::uint8_t detail;  ///< torch: RecordScope
     End end;
     bool is_operator;
+    Index attributes = kNone;  ///< Job::attributes
 
     std::int64_t duration_ns() const { return end_ns - begin_ns; }
 };
@@ -60,6 +71,7 @@ struct AsyncRange {
     schema::SourceId source;
     std::uint8_t detail;
     End end;
+    Index attributes = kNone;  ///< as in Range
 
     std::int64_t duration_ns() const { return end_ns - begin_ns; }
 };
@@ -132,6 +144,7 @@ struct Value {
     schema::RecordKind kind;
     schema::SourceId source;
     std::uint8_t detail;
+    Index attributes = kNone;  ///< as in Range
 };
 
 }  // namespace ringside::viewer_export::model

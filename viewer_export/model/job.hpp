@@ -193,6 +193,7 @@ struct Job {
     std::uint64_t ambiguous = 0;         ///< of the index
     std::uint64_t order_violations = 0;  ///< of the index
     Names names;
+    std::vector<Attributes> attributes;  ///< each set once
     std::vector<Node> nodes;
     std::vector<Process> processes;
     std::vector<Lane> lanes;

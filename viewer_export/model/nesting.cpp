@@ -12,8 +12,9 @@ void fold_wrappers(std::span<const Range> ranges, Nesting& nesting) {
     // Inner ones first, so that a chain of equal names ends in its outermost.
     for (auto i = static_cast<Index>(ranges.size()); i-- > 0;) {
         const Index parent = nesting.parent[i];
+        // A user's own range inside one of its name is a recursion, not a wrapper.
         if (parent == kNone || children[parent] != 1 || ranges[parent].name != ranges[i].name ||
-            ranges[parent].request != ranges[i].request) {
+            ranges[parent].request != ranges[i].request || schema::acts_alone(ranges[i].source)) {
             continue;
         }
         nesting.folded[i] = true;

@@ -157,9 +157,8 @@ void EventWriter::range_args(const model::Range& range) {
             json_.text(",\"Fwd thread id\":");
             json_.number(static_cast<std::uint64_t>(range.forward_thread));
         }
-    } else if (range.argument != 0) {
-        json_.text(",\"Argument\":");
-        json_.number(range.argument);
+    } else {
+        attribute_args(range.attributes, static_cast<std::uint64_t>(range.argument));
     }
     if (range.request != kNone) json_.text(request_args(range.request));
 }
@@ -195,10 +194,7 @@ void EventWriter::asyncs() {
         json_.text(",\"args\":{\"Key\":\"");
         hex(range.key, 16);
         json_.text("\"");
-        if (range.argument != 0) {
-            json_.text(",\"Argument\":");
-            json_.number(range.argument);
-        }
+        attribute_args(range.attributes, range.argument);
         if (range.request != kNone) json_.text(request_args(range.request));
         end_args(range.end, job_.lanes[range.lane].process);
         json_.text("}}");
@@ -221,6 +217,7 @@ void EventWriter::instant(const model::Value& value, std::string_view category) 
     json_.us(value.ns - base_ns_);
     json_.text(",\"args\":{\"Value\":");
     json_.number(value.value);
+    attribute_args(value.attributes, value.argument);
     if (value.request != kNone) json_.text(request_args(value.request));
     json_.text("}}");
     ++counts_.instants;

@@ -34,6 +34,9 @@ private:
     void values();
     void instant(const model::Value& value, std::string_view category);
     void counter(const model::Value& value);
+    // chrome_attributes.cpp
+    const std::string& set_args(model::Index attributes);
+    void attribute_args(model::Index attributes, std::uint64_t argument);
     // chrome_rpc.cpp
     void halves();
     void half_args(const model::Half& half, const model::Call& call);
@@ -62,6 +65,7 @@ private:
     ChromeCounts counts_;
     std::vector<std::string> heads_[kCategories];  ///< by name: up to and with the name
     std::vector<std::string> places_;              ///< by track: `,"pid":1,"tid":2,"ts":`
+    std::vector<std::string> sets_;                ///< by attribute set: its args
     std::vector<std::string> requests_;            ///< by half: args of what it serves
     std::uint64_t next_flow_ = 1;
     bool first_ = true;

@@ -27,6 +27,7 @@ struct TableRow {
     std::int64_t self_cpu_ns = 0;
     std::int64_t cpu_ns = 0;
     std::int64_t first_begin_ns = 0;
+    std::vector<model::Index> attributes = {};  ///< Job::attributes that its events have, each once
 };
 
 /// @return the names that sort_by takes

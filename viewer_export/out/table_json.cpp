@@ -8,7 +8,25 @@ namespace ringside::viewer_export {
 
 namespace {
 
-void write_row(JsonWriter& json, const TableRow& row) {
+/// The distinct texts that the row's attribute sets have in one field; left out where there are none.
+void write_labels(JsonWriter& json, const model::Job& job, const TableRow& row, const char* key,
+                  model::Index model::Attributes::*field) {
+    std::vector<model::Index> labels;
+    for (const model::Index attributes : row.attributes) {
+        const model::Index label = job.attributes[attributes].*field;
+        if (label != model::kNone &&
+            std::find(labels.begin(), labels.end(), label) == labels.end()) {
+            labels.push_back(label);
+        }
+    }
+    if (labels.empty()) return;
+    json.key(key);
+    json.begin_array();
+    for (const model::Index label : labels) json.value(job.names[label]);
+    json.end_array();
+}
+
+void write_row(JsonWriter& json, const model::Job& job, const TableRow& row) {
     json.begin_object();
     json.field("name", row.name);
     json.field("node_id", row.node_id);
@@ -19,6 +37,8 @@ void write_row(JsonWriter& json, const TableRow& row) {
     json.field("cpu_time_us", row.count == 0 ? 0.0
                                              : static_cast<double>(row.cpu_ns) / 1e3 /
                                                    static_cast<double>(row.count));
+    write_labels(json, job, row, "domains", &model::Attributes::domain);
+    write_labels(json, job, row, "categories", &model::Attributes::category);
     json.end_object();
 }
 
@@ -89,7 +109,7 @@ schema::Result<std::string> table_json(const model::Job& job, const TableOptions
     json.begin_array();
     const std::size_t limit =
         options.row_limit == 0 ? rows->size() : std::min(rows->size(), options.row_limit);
-    for (std::size_t i = 0; i < limit; ++i) write_row(json, (*rows)[i]);
+    for (std::size_t i = 0; i < limit; ++i) write_row(json, job, (*rows)[i]);
     json.end_array();
     write_totals(json, job);
     write_nodes(json, job);

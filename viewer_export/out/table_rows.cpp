@@ -75,6 +75,14 @@ struct KeyHash {
     }
 };
 
+/// Few differ in one row: most have one set or none.
+void note_attributes(TableRow& row, Index attributes) {
+    if (attributes == kNone || (!row.attributes.empty() && row.attributes.back() == attributes))
+        return;
+    if (std::find(row.attributes.begin(), row.attributes.end(), attributes) == row.attributes.end())
+        row.attributes.push_back(attributes);
+}
+
 class Grouping {
 public:
     Grouping(const model::Job& job, const TableOptions& options)
@@ -137,6 +145,7 @@ private:
             row.cpu_ns += range.duration_ns();
             row.self_cpu_ns += nesting.self_ns[i];
             row.is_async = range.end != End::kEnded;
+            note_attributes(row, range.attributes);
         }
     }
 
@@ -147,6 +156,7 @@ private:
         ++row.count;
         row.cpu_ns += range.duration_ns();
         row.is_async = true;
+        note_attributes(row, range.attributes);
     }
 
     void add_call(Index index) {
@@ -204,6 +214,7 @@ private:
             row.cpu_ns += group.row.cpu_ns;
             row.self_cpu_ns += group.row.self_cpu_ns;
             row.is_async = row.is_async && group.row.is_async;
+            for (const Index attributes : group.row.attributes) note_attributes(row, attributes);
         }
         return rows;
     }

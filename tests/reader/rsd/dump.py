@@ -1,10 +1,16 @@
 """One node's dump: header, processes, names, lanes with their records, footer; and what is wrong with it."""
+import collections
 import os
+import struct
 
 from . import Damaged, codec, frames
 from .shapes import kDumpReader
 
 kVersion = 1
+# What a name has beside its text; the texts "" where there is none. `payload`: what a record's argument is (kPayloads).
+Attributes = collections.namedtuple("Attributes", "domain category colour payload")
+kNoAttributes = Attributes("", "", 0, 0)
+kPayloads = ("none", "unsigned", "signed", "double")
 kUnresolved = ""
 
 
@@ -117,6 +123,16 @@ class Dump:
             raise Damaged("%s: name %d of process %d is in no chunk" % (self.path, name_id, process))
         return found.text
 
+    def attributes_of(self, process, name_id):
+        """@errors Damaged: an attribute set that no chunk has given"""
+        name = self.names.get(process, {}).get(name_id)
+        if name is None or name.attribute == 0:
+            return kNoAttributes
+        found = self.attributes.get(process, {}).get(name.attribute)
+        if found is None:
+            raise Damaged("%s: attribute set %d of process %d is in no chunk" % (self.path, name.attribute, process))
+        return Attributes(self.name(process, found.domain), self.name(process, found.category), found.colour, found.payload)
+
     def node_ns(self, ticks):
         """The node's own clock, raw: the job index says how to correct it."""
         c = self.header.calibration
@@ -149,6 +165,13 @@ class Dump:
         if self.footer.lost != sum(l.lost for l in self.footer.lanes):
             wrong.append("the footer's %d lost are not the lanes' %d" % (self.footer.lost, sum(l.lost for l in self.footer.lanes)))
         return wrong
+
+
+def payload_value(attributes, argument):
+    """What the argument of a record means; None: it is no payload."""
+    kind = kPayloads[attributes.payload] if attributes.payload < len(kPayloads) else "none"
+    raw = (argument & (1 << 64) - 1).to_bytes(8, "little")
+    return None if kind == "none" else struct.unpack({"unsigned": "<Q", "signed": "<q", "double": "<d"}[kind], raw)[0]
 
 
 def find_dumps(inputs):

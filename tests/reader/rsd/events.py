@@ -3,6 +3,7 @@ import bisect
 import struct
 
 from . import codec
+from .dump import kNoAttributes, payload_value
 from .shapes import kFates
 
 kOn, kRepeated = 1, 2
@@ -10,12 +11,16 @@ kKilled = kFates.index("Killed")
 
 
 class Range:
-    """kind: "range", "operator", "async"; end None: it had not ended. `context`: key of the served request's half, None, or "unknown"."""
+    """kind: "range", "operator", "async", "open"; end None: it had not ended. `context`: key of the served request's half, None, or "unknown".
+    `attributes`, `payload`: what its name has beside the text, and what its argument then means (None: nothing)."""
 
-    def __init__(self, kind, process, lane, generation, tid, position, name, begin, end, flags, argument, context, record=None):
+    def __init__(self, kind, process, lane, generation, tid, position, name, begin, end, flags, argument, context, record=None,
+                 attributes=kNoAttributes):
         self.kind, self.process, self.lane, self.generation, self.tid = kind, process, lane, generation, tid
         self.position, self.name, self.begin, self.end = position, name, begin, end
         self.source, self.detail, self.argument, self.context = flags >> 4, flags & 15, argument, context
+        self.attributes, self.payload = attributes, payload_value(attributes, argument)
+        self.end_tid = tid if end is not None else None
         self.sequence = self.thread = self.forward_thread = None
         if record is not None and record.kind == codec.kOperator:
             sequence = record.words[3]
@@ -110,7 +115,7 @@ class Events:
             kind = {codec.kRange: "range", codec.kOperator: "operator", codec.kAsyncBegin: "async"}[record.kind]
             end = None if kind == "async" else record.words[2]
             made = Range(kind, process, lane, block.generation, block.tid, record.position, name, record.words[1], end, record.flags,
-                         record.words[3], context, record)
+                         record.words[3], context, record, self.dump.attributes_of(process, record.name))
             if kind == "async":
                 self._begun[process, record.words[2]] = ("async", made)
             else:
@@ -121,21 +126,22 @@ class Events:
             self._begun[process, half.key] = ("rpc", half)
         elif record.kind in (codec.kMark, codec.kIteration, codec.kCounter):
             kind = {codec.kMark: "mark", codec.kIteration: "iteration", codec.kCounter: "counter"}[record.kind]
+            attributes = self.dump.attributes_of(process, record.name)
             self.marks.append((kind, process, lane, self.dump.name(process, record.name, inline), record.words[1], record.words[2],
-                               record.words[3]))
+                               record.words[3], attributes, payload_value(attributes, record.words[3]), record.flags >> 4))
         elif record.kind not in (codec.kAsyncEnd, codec.kRpcEnd, codec.kContext):
             self.unknown += 1
 
     def _pair_ends(self):
         """Ends may stand on any lane, so they are paired once every begin is known."""
         for (process, _), lane in sorted(self.dump.lanes.items()):
-            for record, _, _ in lane.records:
+            for record, block, _ in lane.records:
                 if record.kind not in (codec.kAsyncEnd, codec.kRpcEnd):
                     continue
                 kind, begun = self._begun.get((process, record.words[2]), (None, None))
                 if kind == ("async" if record.kind == codec.kAsyncEnd else "rpc") and begun.end is None:
                     if kind == "async":
-                        begun.end = record.words[1]
+                        begun.end, begun.end_tid = record.words[1], block.tid
                     else:
                         begun.finish(record)
                 else:
@@ -152,7 +158,8 @@ class Events:
                 flags = (entry.what >> 24) & 255
                 self.ranges.append(Range("open", process, index, block.generation, block.tid, block.last + place,
                                          self.dump.name(process, name), entry.begin, None, flags, entry.argument,
-                                         self.contexts[process, index].at(entry.begin)))
+                                         self.contexts[process, index].at(entry.begin),
+                                         attributes=self.dump.attributes_of(process, name)))
 
     def killed(self, process):
         return self.fates.get(process) == kKilled

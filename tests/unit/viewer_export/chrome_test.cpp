@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "sample_job.hpp"
+#include "viewer_export/load/job_loader.hpp"
 #include "viewer_export/out/chrome.hpp"
+#include "viewer_export/out/table.hpp"
 
 using namespace ringside::tests;
 using namespace ringside::viewer_export;
@@ -331,4 +333,46 @@ TEST_CASE("chrome: names of any bytes leave the file parseable") {
     dump.write(directory / "alpha.rsd");
     const Exported result = exported(loaded(directory.path()), directory);
     CHECK(result.counts.slices == 2);
+}
+
+TEST_CASE("chrome: domains, categories, colours and payloads of ranges, async ranges and marks") {
+    using ringside::schema::PayloadType;
+    const TemporaryDirectory directory;
+    DumpMaker dump("a");
+    dump.process(0, 100);
+    dump.attributes(0, "range", "domain", "category", 0x80ff0000, PayloadType::kSigned);
+    dump.attributes(0, "async", "", "", 0, PayloadType::kDouble);
+    dump.attributes(0, "mark", "domain", "", 0, PayloadType::kUnsigned);
+    LaneMaker& lane = dump.lane(0, 0, 100);
+    lane.raw({lane.range_header("range"), 1000, 2000, static_cast<std::uint64_t>(-42)});
+    lane.range("plain", 1100, 1200);
+    lane.async_begin("async", 1300, 7);
+    lane.async_end(1400, 7);
+    lane.value(RecordKind::kMark, "mark", 1500, 0);
+    dump.footer(3000);
+    dump.write(directory / "a.rsd");
+    const auto job = load_job({{directory.path()}});
+    REQUIRE(job);
+    std::map<std::string, json> args;
+    const Exported written = exported(*job, directory);
+    for (const json& event : written.trace["traceEvents"]) args[event["name"]] = event["args"];
+    CHECK(args["range"]["Domain"] == "domain");
+    CHECK(args["range"]["Category"] == "category");
+    CHECK(args["range"]["Colour"] == "#80ff0000");
+    CHECK(args["range"]["Payload"] == -42);
+    CHECK_FALSE(args["plain"].contains("Domain"));
+    CHECK_FALSE(args["plain"].contains("Payload"));
+    CHECK(args["async"]["Payload"] == 0.0);
+    CHECK_FALSE(args["async"].contains("Colour"));
+    CHECK(args["mark"]["Domain"] == "domain");
+    CHECK(args["mark"]["Payload"] == 0);
+    const auto table = table_json(*job, {});
+    REQUIRE(table);
+    const json rows = json::parse(*table)["rows"];
+    for (const json& row : rows) {
+        CHECK(row.contains("domains") == (row["name"] == "range"));
+        if (row["name"] != "range") continue;
+        CHECK(row["domains"] == json({"domain"}));
+        CHECK(row["categories"] == json({"category"}));
+    }
 }

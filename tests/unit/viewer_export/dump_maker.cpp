@@ -275,6 +275,18 @@ std::uint32_t DumpMaker::name(std::uint32_t process, const std::string& text) {
     return entry->second;
 }
 
+void DumpMaker::attributes(std::uint32_t process, const std::string& text,
+                           const std::string& domain, const std::string& category,
+                           std::uint32_t colour, schema::PayloadType payload) {
+    fbs::AttributeT attribute;
+    attribute.id = static_cast<std::uint16_t>(attributes_.size() + 1);
+    attribute.domain = domain.empty() ? 0 : name(process, domain);
+    attribute.category = category.empty() ? 0 : name(process, category);
+    attribute.colour = colour;
+    attribute.payload = static_cast<std::uint16_t>(payload);
+    attributes_[{process, name(process, text)}] = attribute;
+}
+
 void DumpMaker::flush_names() {
     for (const auto& [process, list] : new_names_) {
         fbs::NamesT names;
@@ -283,6 +295,10 @@ void DumpMaker::flush_names() {
             auto name = std::make_unique<fbs::NameT>();
             name->id = id;
             name->text = text;
+            if (const auto found = attributes_.find({process, id}); found != attributes_.end()) {
+                name->attribute = found->second.id;
+                names.attributes.push_back(std::make_unique<fbs::AttributeT>(found->second));
+            }
             names.names.push_back(std::move(name));
         }
         fbs::BodyUnion body;

@@ -11,6 +11,7 @@
 #include "schema/block_codec.hpp"
 #include "schema/dump_generated.h"
 #include "schema/job_generated.h"
+#include "schema/names.hpp"
 #include "schema/record.hpp"
 
 namespace ringside::tests {
@@ -74,6 +75,10 @@ public:
     std::uint64_t async_end(std::uint64_t ticks, std::uint64_t key);
     std::uint64_t value(schema::RecordKind kind, const std::string& name, std::uint64_t ticks,
                         std::uint64_t value);
+    /// Of a range without a scope: for raw().
+    std::uint64_t range_header(const std::string& name) const {
+        return header(schema::RecordKind::kRange, 0, name);
+    }
     std::uint64_t inline_name(const std::string& text);
     std::uint64_t raw(std::vector<std::uint64_t> words);
     /// Cells that are not in this dump.
@@ -121,6 +126,9 @@ public:
                     std::uint32_t generation = 0);
     void end(std::uint32_t process, fbs::Fate fate, std::uint64_t ticks);
     std::uint32_t name(std::uint32_t process, const std::string& text);
+    /// Gives a name its extras: of the records that bear it, from the next flush on.
+    void attributes(std::uint32_t process, const std::string& text, const std::string& domain,
+                    const std::string& category, std::uint32_t colour, schema::PayloadType payload);
     void chunk(fbs::BodyUnion body);
     /// Flushes the lanes and ends the dump.
     void footer(std::uint64_t stop_ticks);
@@ -137,6 +145,8 @@ private:
     std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> names_;
     std::map<std::uint32_t, std::uint32_t> next_name_;
     std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, std::string>>> new_names_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, fbs::AttributeT>
+        attributes_;  ///< by process, name
     std::vector<std::unique_ptr<LaneMaker>> lanes_;
     std::vector<std::unique_ptr<fbs::ProcessEndT>> ends_;
     std::vector<std::uint8_t> bytes_;
