@@ -13,6 +13,11 @@ TrackedProcess::TrackedProcess(std::unique_ptr<MappedSegment> mapped)
     refresh();
 }
 
+bool TrackedProcess::must_attach() const {
+    return std::any_of(facts.sources.begin(), facts.sources.end(),
+                       [](const SourceFacts& source) { return !schema::acts_alone(source.id); });
+}
+
 void TrackedProcess::refresh() {
     if (segment == nullptr) return;
     if (auto now = segment->facts()) facts = std::move(*now);

@@ -15,8 +15,10 @@ struct TrackedProcess {
     explicit TrackedProcess(std::unique_ptr<MappedSegment> mapped);
 
     bool alive() const { return segment != nullptr && !ending; }
-    /// Whether some source found its framework in the process: it will attach when a capture asks.
+    /// Whether some source found its framework in the process.
     bool has_framework() const { return !facts.sources.empty(); }
+    /// Whether one of them attaches when a capture asks, and says so when it has; the others look at the word by themselves.
+    bool must_attach() const;
     /// Reads the header anew.
     void refresh();
     /// The facts as a dump tells them: what each source reached in the capture, not that it let go at its end.

@@ -43,7 +43,8 @@ void judge_ended(const TrackedProcess& process, ProcessReport& report) {
 
 void judge(const TrackedProcess& process, bool capturing, ProcessReport& report) {
     if (process.ending) return judge_ended(process, report);
-    if (report.events != 0 || process.attached || (!capturing && process.has_framework())) {
+    const bool listens = process.has_framework() && (!capturing || !process.must_attach());
+    if (report.events != 0 || process.attached || listens) {
         report.verdict = Verdict::kCaptured;
         return;
     }

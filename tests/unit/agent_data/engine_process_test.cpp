@@ -54,6 +54,30 @@ TEST_CASE("engine: segments that were there before it are found and captured") {
     CHECK(report.processes[1 - first].reason == "no framework loaded");
 }
 
+TEST_CASE("engine: nobody waits for sources that act alone; silent ones have been captured") {
+    Node node;
+    node.make_directories();
+    FakeSegment silent(node.job, {.pid = 1}), busy(node.job, {.pid = 2});
+    silent.set_level(schema::SourceId::kApi, schema::SourceLevel::kFull, "");
+    busy.set_level(schema::SourceId::kNvtx, schema::SourceLevel::kFull, "");
+    FakeLane& lane = busy.add_lane(64);
+    node.open();
+    // Waiting for them, the test would be ended by its own time limit.
+    CaptureRequest request = Node::request();
+    request.attach_timeout = {600'000'000'000};
+    const auto prepared = node.engine->prepare(request);
+    REQUIRE(prepared);
+    CHECK(prepared->processes == 2);
+    CHECK(prepared->slowest_attach_ns == 0);
+    REQUIRE(node.engine->begin(0xc0ffee, node.engine->node_now()));
+    lane.range(busy.intern("a"), ticks_now(), ticks_now());
+    const CaptureReport report = node.stop();
+    REQUIRE(report.processes.size() == 2);
+    CHECK(report.processes[0].verdict == Verdict::kCaptured);
+    CHECK(report.processes[1].verdict == Verdict::kCaptured);
+    CHECK(report.records == 1);
+}
+
 TEST_CASE("engine: a process that comes during a capture is in it from its first record") {
     Node node;
     node.open();
