@@ -8,6 +8,7 @@
 #include "inject/core/capture.hpp"
 #include "inject/core/fork.hpp"
 #include "inject/core/helper_thread.hpp"
+#include "inject/core/injection.hpp"
 #include "inject/core/python_path.hpp"
 #include "inject/core/segment_file.hpp"
 #include "inject/core/slots/loader_lock.hpp"
@@ -31,7 +32,10 @@ bool set_to(const char* variable, const char* value) {
 
 void start(const char* const* arguments) {
     // A setuid program keeps its promises without us; its loader ignores most preloads anyway.
-    if (getauxval(AT_SECURE) != 0 || set_to("RINGSIDE_DISABLE", "1") || !resolve_loader()) return;
+    if (getauxval(AT_SECURE) != 0 || set_to("RINGSIDE_DISABLE", "1") || !resolve_loader() ||
+        !is_preloaded()) {
+        return;
+    }
     static constinit Identity identity{};
     static constinit JobPath path{};
     read_identity(identity, arguments);
@@ -41,6 +45,7 @@ void start(const char* const* arguments) {
     watch_forks();
     allow_helper_thread(!set_to("RINGSIDE_THREAD", "0"));
     if (!set_to("RINGSIDE_PYTHON", "0")) chain_python_path(identity.executable.c_str());
+    if (!set_to("RINGSIDE_INJECTION", "0")) offer_injections();
     set_sources(kSources, sizeof kSources / sizeof kSources[0]);
     start_loader_watch();
     // A program linked to its framework: that one's constructors ran before ours, main() has not.

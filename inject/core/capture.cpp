@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "inject/core/process.hpp"
+#include "inject/core/segment_file.hpp"
 #include "inject/core/slots/loader_lock.hpp"
 
 namespace ringside::inject {
@@ -30,6 +31,7 @@ constinit std::uint32_t watched_count = 0;
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit std::atomic<bool> mutex_held{false};
 constinit std::atomic<bool> disabled{false};
+constinit std::atomic<bool> announced{false};
 constinit std::atomic<std::uint32_t> acted{0};
 // A source that loads or looks up something while it attaches comes back in through the exported stubs.
 __thread bool t_acting __attribute__((tls_model("initial-exec")));
@@ -135,7 +137,16 @@ bool any_source_present() {
     return false;
 }
 
+bool announce_source(schema::SourceId source, schema::SourceLevel level, const char* reason) {
+    make_pending_segment();
+    if (!has_segment()) return false;
+    set_level(source, level, reason);
+    announced.store(true, std::memory_order_relaxed);
+    return true;
+}
+
 bool any_source_ready() {
+    if (announced.load(std::memory_order_relaxed)) return true;
     for (std::uint32_t i = 0; i < watched_count; ++i) {
         if (watched[i].ready) return true;
     }

@@ -24,7 +24,7 @@ public:
 
     /// intern() of NUL-terminated text, through a small cache keyed by the pointer. A hit is verified against the interned bytes:
     /// frameworks build names in temporary strings, so one address holds many texts in turn.
-    NameId intern_cached(const char* text);
+    NameId intern_cached(const char* text, schema::AttributeId attribute = {});
 
     /// Pushes a range onto the lane's open stack, where an agent finds it should the process die.
     /// @param key  the framework's handle of the range, by which end_range() finds it; unique among the thread's open ranges
@@ -92,6 +92,7 @@ private:
     struct CachedName {
         const char* text;
         NameId id;
+        schema::AttributeId attribute;
     };
     struct InlineText {
         std::uint32_t length;
@@ -169,6 +170,15 @@ public:
     ~HookScope() {
         if (lane_ == nullptr) return;
         std::atomic_signal_fence(std::memory_order_acq_rel);
+        t_slot.inside = 0;
+    }
+    /// For sources whose hooks are always in place: nothing is recorded where the capture leaves this one out.
+    explicit HookScope(SourceId source) : HookScope() {
+        if (lane_ == nullptr) return;
+        const std::uint32_t mask = g_process.control->source_mask.load(std::memory_order_relaxed);
+        if ((mask >> static_cast<std::uint32_t>(source) & 1) != 0) [[likely]]
+            return;
+        lane_ = nullptr;
         t_slot.inside = 0;
     }
     HookScope(const HookScope&) = delete;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "inject/core/attributes.hpp"
 #include "inject/core/lanes.hpp"
 
 namespace ringside::inject {
@@ -128,6 +129,7 @@ bool names_ready() {
 
 void forget_names() {
     real_text_bytes.store(0, std::memory_order_relaxed);
+    forget_attributes();
 }
 
 NameId intern_name(const char* text, std::uint32_t length, schema::AttributeId attribute) {
@@ -167,6 +169,7 @@ void copy_names(std::byte* to_segment, const std::byte* from_segment) {
             entries[i].state.store(kFree, std::memory_order_relaxed);
         }
     }
+    copy_attributes(to_segment, from_segment);
     to->names_used.store(used, std::memory_order_relaxed);
     to->name_bytes_used.store(text_bytes, std::memory_order_relaxed);
     to->worker_name.store(from->worker_name.load(std::memory_order_relaxed),

@@ -7,6 +7,7 @@
 
 #include "inject/core/intern.hpp"
 #include "inject/core/process.hpp"
+#include "inject/core/thread_names.hpp"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -65,15 +66,20 @@ bool populate_tables() {
                              populate_names(g_process.base, 1));
 }
 
-void describe_thread(LaneHeader& lane) {
-    lane.tid.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
-    char name[schema::kThreadNameBytes] = {};
-    prctl(PR_GET_NAME, name);
-    for (std::uint32_t i = 0; i < sizeof name / 8; ++i) {
+void store_name(LaneHeader& lane, const char* name) {
+    for (std::uint32_t i = 0; i < schema::kThreadNameBytes / 8; ++i) {
         std::uint64_t word = 0;
         std::memcpy(&word, name + 8 * i, 8);
         lane.thread_name[i].store(word, std::memory_order_relaxed);
     }
+}
+
+void describe_thread(LaneHeader& lane) {
+    const auto tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
+    lane.tid.store(tid, std::memory_order_relaxed);
+    char name[schema::kThreadNameBytes] = {};
+    if (!given_thread_name(tid, name)) prctl(PR_GET_NAME, name);
+    store_name(lane, name);
 }
 
 ThreadLane* use_lane(std::uint32_t index, LaneHeader* header, std::uint32_t capacity,
@@ -163,6 +169,20 @@ ThreadLane* acquire_lane() {
     if (!has_segment() || pool() == nullptr || !populate_tables()) return nullptr;
     ThreadLane* lane = reuse_lane();
     return lane != nullptr ? lane : new_lane();
+}
+
+void rename_lane(std::uint32_t tid, const char* name) {
+    if (!has_segment() || !names_ready()) return;
+    const std::uint32_t count = g_process.header->lanes_in_use.load(std::memory_order_acquire);
+    for (std::uint32_t i = 0; i < count && i < schema::kMaxLanes; ++i) {
+        // SYNC(lane): pairs with the release in new_lane().
+        const std::uint64_t offset = lane_table()[i].offset.load(std::memory_order_acquire);
+        if (offset == 0) continue;
+        auto* header = reinterpret_cast<LaneHeader*>(g_process.base + offset);
+        const bool used =
+            schema::lane_state(header->state.load(std::memory_order_relaxed)) == LaneState::kUsed;
+        if (used && header->tid.load(std::memory_order_relaxed) == tid) store_name(*header, name);
+    }
 }
 
 void release_lane(ThreadLane& lane) {

@@ -18,6 +18,11 @@ bool populate(void* start, std::size_t bytes);
 /// @thread thread-safe, async-signal-safe
 ThreadLane* acquire_lane();
 
+/// Changes the thread's name in the lane that `tid` uses, if any.
+/// @param name  schema::kThreadNameBytes, NUL-padded
+/// @thread thread-safe; readers may see a mixture of two names for a moment
+void rename_lane(std::uint32_t tid, const char* name);
+
 /// Gives a lane back; the agent frees it once it is drained.
 /// @thread the lane's own
 void release_lane(ThreadLane& lane);

@@ -1,11 +1,11 @@
 #include "inject/core/python_path.hpp"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "inject/core/fixed_text.hpp"
+#include "inject/core/injection.hpp"
 #include "inject/core/slots/slots.hpp"
 
 namespace ringside::inject {
@@ -14,13 +14,9 @@ namespace {
 
 /// `<directory of this library>/python`.
 bool own_python_directory(FixedText<PATH_MAX>& out) {
-    Dl_info info{};
-    char path[PATH_MAX];
-    if (dladdr(reinterpret_cast<void*>(&chain_python_path), &info) == 0 ||
-        info.dli_fname == nullptr || realpath(info.dli_fname, path) == nullptr) {
-        return false;
-    }
-    out.append(path, static_cast<std::size_t>(base_name(path) - path)).append("python");
+    char directory[PATH_MAX];
+    if (!own_directory(directory, sizeof directory)) return false;
+    out.append(directory).append("python");
     return !out.cut() && access(out.c_str(), R_OK) == 0;
 }
 

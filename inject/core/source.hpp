@@ -36,6 +36,12 @@ struct Source {
     void (*detach)();
 };
 
+/// A framework that calls us of its own accord has come (schema::acts_alone): its hooks look at the capture word themselves, so there is
+/// nothing to attach and no thread is needed. Gives a forked child its segment, should it still lack one, and sets the level.
+/// @return false: this process is not traced
+/// @thread thread-safe; may be called with the loader's lock held
+bool announce_source(schema::SourceId source, schema::SourceLevel level, const char* reason);
+
 /// Tells status, dump and views what a source reached and why. The reason is cut at schema::kReasonBytes - 1.
 /// @thread one caller a source at a time
 void set_level(schema::SourceId source, schema::SourceLevel level, const char* reason);

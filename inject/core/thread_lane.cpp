@@ -25,7 +25,7 @@ void ThreadLane::open(schema::LaneHeader* header, schema::Cell* cells, std::uint
     update_fast_end();
     pending_valid_ = false;
     context_ = {};
-    for (CachedName& entry : cache_) entry = {nullptr, schema::kNoName};
+    for (CachedName& entry : cache_) entry = {nullptr, schema::kNoName, {}};
     header->open_depth.store(0, std::memory_order_relaxed);
     publish_context(schema::ContextState::kNone);
 }
@@ -90,14 +90,15 @@ NameId ThreadLane::intern(const char* text, std::size_t length, schema::Attribut
     return schema::kInlineName;
 }
 
-NameId ThreadLane::intern_cached(const char* text) {
-    const std::uint64_t address = reinterpret_cast<std::uintptr_t>(text);
+NameId ThreadLane::intern_cached(const char* text, schema::AttributeId attribute) {
+    const std::uint64_t address = reinterpret_cast<std::uintptr_t>(text) + attribute.value;
     CachedName& entry = cache_[(address * 0x9e3779b97f4a7c15ull) >> 56];
     // strcmp, not memcmp over the interned length: the text at this address may have become shorter, with nothing mapped behind it.
-    if (entry.text == text && std::strcmp(text, name_text(entry.id)) == 0) [[likely]]
+    if (entry.text == text && entry.attribute == attribute &&
+        std::strcmp(text, name_text(entry.id)) == 0) [[likely]]
         return entry.id;
-    const NameId id = intern(text, std::strlen(text));
-    if (id != schema::kInlineName) entry = {text, id};
+    const NameId id = intern(text, std::strlen(text), attribute);
+    if (id != schema::kInlineName) entry = {text, id, attribute};
     return id;
 }
 

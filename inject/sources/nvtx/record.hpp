@@ -1,0 +1,32 @@
+// NVTX events as records: a name with its attribute set, and the payload as the record's argument.
+#pragma once
+
+#include "inject/core/emit.hpp"
+#include "inject/sources/nvtx/abi.hpp"
+#include "inject/sources/nvtx/handles.hpp"
+
+namespace ringside::inject::nvtx {
+
+/// All that a record needs of an event.
+struct Event {
+    NameId name;
+    std::uint64_t payload = 0;
+};
+
+/// @param attributes  as the program passes them; fields beyond its `size` are not there
+Event read_event(ThreadLane& lane, const Domain* domain, const EventAttributes* attributes);
+Event read_event(ThreadLane& lane, const char* message);
+Event read_event(ThreadLane& lane, const wchar_t* message);
+
+void record_push(ThreadLane& lane, const Domain* domain, const Event& event);
+void record_pop(ThreadLane& lane, const Domain* domain);
+void record_mark(ThreadLane& lane, const Event& event);
+
+/// @param next_id  the other tool's; 0: there is none
+/// @return the id for the program: it ends the range with it, on any thread
+RangeId record_start(ThreadLane& lane, const Event& event, RangeId next_id);
+/// What the other tool is to be told of an id: 0, as it gave for this range, where the id is ours.
+RangeId id_for_next(RangeId id);
+void record_end(ThreadLane& lane, RangeId id);
+
+}  // namespace ringside::inject::nvtx
