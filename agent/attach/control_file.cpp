@@ -25,6 +25,7 @@ Error refuse(const std::string& path, const std::string& cause) {
     return {ErrorCode::kRefused, "adopt control page " + path + ": " + cause};
 }
 
+/// @return false with errno set
 bool write_fresh_page(int file) {
     auto page = std::make_unique<ControlPage>();
     page->magic = schema::kControlMagic;
@@ -34,7 +35,9 @@ bool write_fresh_page(int file) {
     page->start_ticks.store(~0ull, kRelaxed);
     page->stop_ticks.store(~0ull, kRelaxed);
     page->first_lane_kib.store(schema::kDefaultFirstLaneKib, kRelaxed);
-    return ::write(file, page.get(), sizeof *page) == static_cast<ssize_t>(sizeof *page);
+    const ssize_t written = ::write(file, page.get(), sizeof *page);
+    if (written >= 0 && written != static_cast<ssize_t>(sizeof *page)) errno = ENOSPC;
+    return written == static_cast<ssize_t>(sizeof *page);
 }
 
 /// Fills a temporary file and links it into place: nobody maps a page that is half made, and who comes second adopts the first's.

@@ -110,24 +110,43 @@ void Capture::tell(TrackedProcess& process) {
 void Capture::flush(std::vector<std::unique_ptr<TrackedProcess>>& processes, DrainBuffers& buffers,
                     std::uint64_t now_ticks, bool last) {
     if (!header_written_) return;
-    std::vector<const Block*> blocks;
-    std::vector<TrackedProcess*> taken;
+    std::size_t lanes = 0, count = 0;
+    for (const auto& process : processes) {
+        if (!process->in_capture) continue;
+        lanes += process->drainer.accounts().size();
+        ++count;
+    }
+    writer_->reserve_footer(lanes, count);
+    // A frame is bounded, what waits is not (an agent that was stopped for a while): some processes at a time.
+    BlocksGroup group;
     NamesBatch batch;
-    std::size_t lanes = 0;
     for (const auto& process : processes) {
         if (!process->in_capture) continue;
         tell(*process);
         process->drainer.seal(buffers, range_, now_ticks, last || process->ending.has_value());
         batch.process = process->index;
         if (process->drainer.names().take(batch)) writer_->names(batch);
-        for (const Block& block : process->drainer.sealed()) blocks.push_back(&block);
-        lanes += process->drainer.accounts().size();
-        taken.push_back(process.get());
+        group.add(*process);
+        if (group.bytes >= kGroupBytes) write(group, now_ticks);
     }
-    if (blocks.empty()) return;
-    writer_->reserve_footer(lanes, taken.size());
-    const bool kept = writer_->blocks(blocks);
-    for (TrackedProcess* process : taken) process->drainer.settle(kept, now_ticks);
+    write(group, now_ticks);
+}
+
+void Capture::BlocksGroup::add(TrackedProcess& process) {
+    for (const Block& block : process.drainer.sealed()) {
+        blocks.push_back(&block);
+        bytes += block.data.size();
+    }
+    processes.push_back(&process);
+}
+
+/// Writes the group as one chunk, tells its processes what became of it, and empties it.
+void Capture::write(BlocksGroup& group, std::uint64_t now_ticks) {
+    if (!group.blocks.empty()) {
+        const bool kept = writer_->blocks(group.blocks);
+        for (TrackedProcess* process : group.processes) process->drainer.settle(kept, now_ticks);
+    }
+    group = {};
 }
 
 DumpFooter Capture::footer(const std::vector<std::unique_ptr<TrackedProcess>>& processes,

@@ -54,7 +54,18 @@ public:
                          std::uint64_t now_ticks, double record_cost_ns);
 
 private:
+    /// What goes into one chunk.
+    struct BlocksGroup {
+        std::vector<const Block*> blocks;
+        std::vector<TrackedProcess*> processes;
+        std::size_t bytes = 0;
+
+        void add(TrackedProcess& process);
+    };
+    static constexpr std::size_t kGroupBytes = 16 << 20;
+
     void tell(TrackedProcess& process);
+    void write(BlocksGroup& group, std::uint64_t now_ticks);
     DumpFooter footer(const std::vector<std::unique_ptr<TrackedProcess>>& processes,
                       std::uint64_t now_ticks) const;
 

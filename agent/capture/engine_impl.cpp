@@ -202,14 +202,12 @@ void EngineImpl::wait_until_node(std::unique_lock<std::mutex>& lock, Nanoseconds
 
 Result<CaptureReport> EngineImpl::stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) {
     Turn turn(*this);
-    const auto written = [&] { return last_ && last_->id == capture_id && !capture_; };
-    if (!capture_ || capture_->request().id != capture_id) {
-        if (written()) return *last_;
+    const auto gone = [&] { return !capture_ || capture_->request().id != capture_id; };
+    // Somebody else's stop: by the time that we wake the next capture may have begun.
+    if (!gone() && capture_->phase() >= Capture::Phase::kStopping) passed_.wait(turn.lock(), gone);
+    if (gone()) {
+        if (last_ && last_->id == capture_id) return *last_;
         return no_such_capture(capture_id, options_.node);
-    }
-    if (capture_->phase() >= Capture::Phase::kStopping) {
-        passed_.wait(turn.lock(), written);
-        return *last_;
     }
     const Ticks stop = calibration_.ticks_at(stop_node_ns);
     capture_->set_stop(stop.value);

@@ -49,6 +49,7 @@ private:
 struct Letter {
     std::string identity;
     MessageBytes bytes;
+    std::uint64_t leads = 0;  ///< the capture that this reply gives its receiver the lead of
 };
 
 /// @thread thread-safe

@@ -160,12 +160,12 @@ bool Server::answer_at_once(const std::string& identity, fbs::MessageT& message)
 }
 
 void Server::hand_to(Worker& worker, const std::string& identity, fbs::MessageT message) {
-    if (const auto* prepare = content_as<fbs::PrepareRequestT>(message))
-        lease_ = {identity, prepare->capture_id, Clock::now()};
     const std::uint64_t id = message.id;
     auto shared = std::make_shared<fbs::MessageT>(std::move(message));
     const bool taken = worker.submit([this, identity, shared] {
-        outbox_.post({identity, work(*shared)});
+        Letter letter{identity, {}};
+        letter.bytes = work(*shared, letter.leads);
+        outbox_.post(std::move(letter));
     });
     if (taken) return;
     const Error busy{ErrorCode::kRefused,
@@ -174,10 +174,12 @@ void Server::hand_to(Worker& worker, const std::string& identity, fbs::MessageT 
 }
 
 /// Runs on a worker's thread.
-MessageBytes Server::work(fbs::MessageT& message) {
+/// @param leads  the capture that the client leads from now on; untouched if it is none
+MessageBytes Server::work(fbs::MessageT& message, std::uint64_t& leads) {
     const std::uint64_t id = message.id;
     if (const auto* prepare = content_as<fbs::PrepareRequestT>(message)) {
         auto reply = service_.prepare(*prepare);
+        if (reply) leads = prepare->capture_id;
         return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
     }
     if (const auto* begin = content_as<fbs::BeginRequestT>(message)) {
@@ -226,7 +228,11 @@ void Server::send(const Letter& letter) {
 }
 
 void Server::send_letters() {
-    for (const Letter& letter : outbox_.take()) send(letter);
+    for (const Letter& letter : outbox_.take()) {
+        // Only here: a prepare that was refused must not take the lease from the capture that runs.
+        if (letter.leads != 0) lease_ = {letter.identity, letter.leads, Clock::now()};
+        send(letter);
+    }
 }
 
 void Server::check_lease() {

@@ -58,7 +58,7 @@ private:
     void handle(const std::string& identity, fbs::MessageT message);
     bool answer_at_once(const std::string& identity, fbs::MessageT& message);
     void hand_to(Worker& worker, const std::string& identity, fbs::MessageT message);
-    MessageBytes work(fbs::MessageT& message);
+    MessageBytes work(fbs::MessageT& message, std::uint64_t& leads);
     void lead(const std::string& identity, fbs::MessageT& message);
     void send(const Letter& letter);
     void send_letters();

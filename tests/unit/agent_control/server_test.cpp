@@ -288,17 +288,23 @@ TEST_SUITE("unit") {
         CHECK(reply.error().code == ErrorCode::kUsage);
     }
 
-    TEST_CASE("server: a capture whose leader has died ends of itself") {
+    /// Asks for a capture in the way of a leader.
+    void prepare(const Agent& agent, std::uint64_t id, const char* name, bool granted) {
+        fbs::PrepareRequestT request;
+        request.capture_id = id;
+        request.name = name;
+        CHECK(static_cast<bool>(client_of(agent)->ask<fbs::PrepareReplyT>(std::move(request))) ==
+              granted);
+    }
+
+    TEST_CASE(
+        "server: a capture whose leader has died ends of itself, whoever asks in vain meanwhile") {
         const Folder folder;
         Agent agent(folder, "a", 0, 0, Milliseconds(150));
         agent.serve();
-        {
-            fbs::PrepareRequestT prepare;
-            prepare.capture_id = 9;
-            prepare.name = "left";
-            CHECK(client_of(agent)->ask<fbs::PrepareReplyT>(std::move(prepare)));
-            CHECK(agent.engine.status().capturing);
-        }
+        prepare(agent, 9, "left", true);
+        prepare(agent, 10, "in vain", false);
+        CHECK(agent.engine.status().capturing);
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while (agent.engine.status().capturing && std::chrono::steady_clock::now() < deadline)
             CHECK(answers(agent));
