@@ -92,6 +92,21 @@ inline constexpr char kRangeBeforeVariant[] =
     "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_"
     "traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl";
 
+// c10d's gloo.
+#define RS_GLOO "_ZN4c10d16ProcessGroupGloo"
+/// std::uint32_t nextTag()
+inline constexpr char kGlooNextTag[] = RS_GLOO "7nextTagEv";
+/// void enqueue(intrusive_ptr<AsyncWork>)
+inline constexpr char kGlooEnqueue[] =
+    RS_GLOO "7enqueueEN3c1013intrusive_ptrINS0_9AsyncWorkENS1_" RS_NULL_TYPE "IS3_EEEE";
+/// static void AsyncWork::execute(intrusive_ptr<AsyncWork>), later const intrusive_ptr<AsyncWork>&: both pass a pointer.
+inline constexpr char kGlooExecuteByValue[] =
+    RS_GLOO "9AsyncWork7executeEN3c1013intrusive_ptrIS1_NS2_" RS_NULL_TYPE "IS1_EEEE";
+inline constexpr char kGlooExecuteByReference[] =
+    RS_GLOO "9AsyncWork7executeERKN3c1013intrusive_ptrIS1_NS2_" RS_NULL_TYPE "IS1_EEEE";
+inline constexpr char kGlooSequenceNumber[] = RS_GLOO "25getSequenceNumberForGroupEv";
+#undef RS_GLOO
+
 #undef RS_RPC
 #undef RS_RPC_CONST
 #undef RS_AGENT
@@ -139,6 +154,10 @@ static_assert(sizeof(NameVariant) == 24);
 
 /// Where the Future's pointer lies in AtomicJitFuture {atomic_flag; intrusive_ptr<Future>}.
 inline constexpr std::size_t kFutureOffset = 8;
+
+/// c10d::Backend {vptr, counts, int rank_, int size_, DebugLevel, std::string pg_uid_, ...} of those versions that name their groups.
+inline constexpr std::size_t kBackendRank = 16;
+inline constexpr std::size_t kBackendGroupName = 32;
 
 /// MessageType, the same numbers in all versions: requests have bit 8, responses bit 9.
 enum MessageType : std::int32_t {

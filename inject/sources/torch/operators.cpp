@@ -5,6 +5,7 @@
 #include "inject/core/emit.hpp"
 #include "inject/sources/torch/abi.hpp"
 #include "inject/sources/torch/calibrate.hpp"
+#include "inject/sources/torch/collectives.hpp"
 #include "inject/sources/torch/ended_elsewhere.hpp"
 #include "inject/sources/torch/pools.hpp"
 
@@ -53,7 +54,9 @@ void begin_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
         count_loss(schema::Loss::kTableFull);
         return;
     }
-    lane.async_begin(SourceId::kTorch, scope, lane.intern_cached(g_range_api.name(range)), key, 0);
+    const Collective collective = take_collective();
+    const NameId name = lane.intern_cached(g_range_api.name(range), collective.attributes);
+    lane.async_begin(SourceId::kTorch, scope, name, key, collective.sequence);
 }
 
 bool end_async(ThreadLane& lane, const char* range, std::uint8_t scope) {

@@ -5,6 +5,7 @@
 
 #include "inject/core/emit.hpp"
 #include "inject/sources/torch/abi.hpp"
+#include "inject/sources/torch/collectives.hpp"
 #include "inject/sources/torch/rpc_access.hpp"
 #include "inject/sources/torch/rpc_calls.hpp"
 #include "inject/sources/torch/worker_info.hpp"
@@ -226,7 +227,7 @@ void wrap_pool_run(void* pool, StdFunction* task) {
     if (wrapped) TaskPool::destroy(&wrapper);
 }
 
-SlotHook g_hooks[kHookCount] = {
+SlotHook g_hooks[kHookCount + kCollectiveHooks] = {
     {kSend, reinterpret_cast<void*>(wrap_send), &g_originals[kHookSend], 0},
     {kPipeWriteByValue, reinterpret_cast<void*>(wrap_write<kHookWriteByValue>),
      &g_originals[kHookWriteByValue], 0},
@@ -247,7 +248,7 @@ SlotSet g_slots = {
     {"libtorch_cpu.so", "libc10.so", "libtensorpipe.so", "libtensorpipe-"},
     {"libtorch", "libc10"},
     g_hooks,
-    kHookCount,
+    kHookCount + kCollectiveHooks,
 };
 
 bool has_slots(std::initializer_list<Hook> variants) {
@@ -286,7 +287,9 @@ RpcAbility prepare_rpc() {
     RpcAbility ability;
     ability.present = find_symbol(g_slots, kAgentVtable) != nullptr;
     if (!ability.present) return ability;
+    if (g_hooks[kHookCount].symbol == nullptr) add_collective_hooks(&g_hooks[kHookCount]);
     scan_slots(g_slots);
+    prepare_collectives(g_slots);
     g_accessors_found = find_accessors(g_slots);
     ability.calls = g_accessors_found && has_slots({kHookWriteByValue, kHookWriteByReference});
     ability.missing = first_missing();
@@ -300,6 +303,7 @@ void attach_rpc() {
 void detach_rpc() {
     write_slots(g_slots, false);
     forget_calls();
+    forget_collectives();
 }
 
 }  // namespace ringside::inject::torch
