@@ -33,32 +33,41 @@ const std::string& EventWriter::set_args(Index attributes) {
     return args;
 }
 
-void EventWriter::attribute_args(Index attributes, std::uint64_t argument) {
-    const bool known = attributes < job_.attributes.size();
-    const PayloadType payload = known ? job_.attributes[attributes].payload : PayloadType::kNone;
-    if (known) json_.text(set_args(attributes));
-    switch (payload) {
+/// The payload as its kind says.
+/// @return false: it is none
+bool EventWriter::payload(Index attributes, std::uint64_t argument) {
+    if (attributes >= job_.attributes.size()) return false;
+    switch (job_.attributes[attributes].payload) {
         case PayloadType::kUnsigned:
-            json_.text(",\"Payload\":");
-            return json_.number(argument);
+            json_.number(argument);
+            return true;
         case PayloadType::kSigned:
-            json_.text(",\"Payload\":");
-            return json_.number(static_cast<std::int64_t>(argument));
+            json_.number(static_cast<std::int64_t>(argument));
+            return true;
         case PayloadType::kDouble: {
             // JSON has no word for what is not finite.
             const auto value = std::bit_cast<double>(argument);
             char text[40];
-            const int length = std::snprintf(
-                text, sizeof text,
-                std::isfinite(value) ? ",\"Payload\":%.17g" : ",\"Payload\":\"%g\"", value);
-            return json_.text({text, static_cast<std::size_t>(length)});
+            const int length =
+                std::snprintf(text, sizeof text, std::isfinite(value) ? "%.17g" : "\"%g\"", value);
+            json_.text({text, static_cast<std::size_t>(length)});
+            return true;
         }
         default:
-            break;
+            return false;
     }
-    if (argument == 0) return;
-    json_.text(",\"Argument\":");
-    json_.number(static_cast<std::int64_t>(argument));
+}
+
+void EventWriter::attribute_args(Index attributes, std::uint64_t argument) {
+    const bool known = attributes < job_.attributes.size();
+    if (known) json_.text(set_args(attributes));
+    if (known && job_.attributes[attributes].payload != PayloadType::kNone) {
+        json_.text(",\"Payload\":");
+        if (!payload(attributes, argument)) json_.number(argument);
+    } else if (argument != 0) {
+        json_.text(",\"Argument\":");
+        json_.number(static_cast<std::int64_t>(argument));
+    }
 }
 
 }  // namespace ringside::viewer_export::chrome

@@ -232,7 +232,7 @@ void EventWriter::counter(const model::Value& value) {
     json_.text(",\"ts\":");
     json_.us(value.ns - base_ns_);
     json_.text(",\"args\":{\"value\":");
-    json_.number(value.value);
+    if (!payload(value.attributes, value.argument)) json_.number(value.value);
     json_.text("}}");
     ++counts_.counters;
 }

@@ -36,6 +36,7 @@ private:
     void counter(const model::Value& value);
     // chrome_attributes.cpp
     const std::string& set_args(model::Index attributes);
+    bool payload(model::Index attributes, std::uint64_t argument);
     void attribute_args(model::Index attributes, std::uint64_t argument);
     // chrome_rpc.cpp
     void halves();
