@@ -6,9 +6,11 @@
 #include <cstring>
 
 #include "inject/core/capture.hpp"
+#include "inject/core/chosen.hpp"
 #include "inject/core/fork.hpp"
 #include "inject/core/helper_thread.hpp"
 #include "inject/core/injection.hpp"
+#include "inject/core/last_word.hpp"
 #include "inject/core/python_path.hpp"
 #include "inject/core/segment_file.hpp"
 #include "inject/core/slots/loader_lock.hpp"
@@ -39,14 +41,15 @@ void start(const char* const* arguments) {
     static constinit Identity identity{};
     static constinit JobPath path{};
     read_identity(identity, arguments);
-    if (!read_job_path(path)) return;
+    if (!is_chosen(identity.executable.c_str()) || !read_job_path(path)) return;
     prepare_thread_exit();
     if (!open_segment(path, identity)) return;
     watch_forks();
     allow_helper_thread(!set_to("RINGSIDE_THREAD", "0"));
-    if (!set_to("RINGSIDE_PYTHON", "0")) chain_python_path(identity.executable.c_str());
+    if (!set_to("RINGSIDE_PYTHON", "0")) chain_python_path(identity.executable.c_str(), arguments);
     if (!set_to("RINGSIDE_INJECTION", "0")) offer_injections();
     set_sources(kSources, sizeof kSources / sizeof kSources[0]);
+    hear_quick_exit();
     start_loader_watch();
     // A program linked to its framework: that one's constructors ran before ours, main() has not.
     if (any_source_present()) {

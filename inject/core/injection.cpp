@@ -8,6 +8,7 @@
 
 #include <cstring>
 
+#include "inject/core/environment.hpp"
 #include "inject/core/fixed_text.hpp"
 
 namespace ringside::inject {
@@ -32,11 +33,11 @@ void offer(const Injection& injection, const char* own) {
     if (present != nullptr && *present != 0 && is_own(present, own)) return;
     // Handed down by a parent whose variable has been changed or taken away since: its tool is not meant any more.
     if (present == nullptr || *present == 0) {
-        unsetenv(injection.next_variable);
+        unset_variable(injection.next_variable);
     } else {
-        setenv(injection.next_variable, present, 1);
+        set_variable(injection.next_variable, present);
     }
-    setenv(injection.variable, own, 1);
+    set_variable(injection.variable, own);
 }
 
 /// @return 1 at the first of the two objects, 2 at the second
@@ -79,7 +80,7 @@ bool is_preloaded() {
     // Preloads stand before what the program needs, the C library among it; what is loaded later stands behind.
     Dl_info own{}, libc{};
     if (dladdr(reinterpret_cast<void*>(&offer_injections), &own) == 0 ||
-        dladdr(reinterpret_cast<void*>(&::setenv), &libc) == 0) {
+        dladdr(in_c_library(), &libc) == 0) {
         return false;
     }
     const void* bases[2] = {own.dli_fbase, libc.dli_fbase};

@@ -1,5 +1,7 @@
 #include "inject/core/process.hpp"
 
+#include <sys/mman.h>
+
 #include "inject/core/emit.hpp"
 #include "inject/core/source.hpp"
 
@@ -8,19 +10,19 @@ namespace ringside::inject {
 namespace {
 
 // What stands in while there is no segment. Zero pages: they cost nothing until something is counted in them.
-constinit std::atomic<std::uint32_t> off_word{0};
 constinit schema::SegmentHeader spare_header{};
 constinit schema::ControlPage spare_control{};
 
 }  // namespace
 
-constinit ProcessState g_process{
-    {&off_word}, &spare_header, nullptr, &spare_control, schema::TicksSource::kTsc};
+constinit ProcessState g_process{&spare_header, nullptr, &spare_control, schema::TicksSource::kTsc};
+constinit const std::atomic<std::uint32_t> g_off_word{0};
+constinit LivingPage g_living{};
 
 void set_segment(std::byte* base, const schema::ControlPage* control) {
     if (base == nullptr || control == nullptr) {
-        // SYNC(mapped): pairs with the acquire in capture_word().
-        g_process.word.store(&off_word, std::memory_order_release);
+        // SYNC(mapped): pairs with the acquire in capture_word_address().
+        g_living.word_distance.store(0, std::memory_order_release);
         g_process.header = &spare_header;
         g_process.control = &spare_control;
         g_process.base = nullptr;
@@ -30,8 +32,14 @@ void set_segment(std::byte* base, const schema::ControlPage* control) {
     g_process.header = reinterpret_cast<schema::SegmentHeader*>(base);
     g_process.control = control;
     g_process.ticks_source = static_cast<schema::TicksSource>(g_process.header->ticks_source);
-    // SYNC(mapped): pairs with the acquire in capture_word().
-    g_process.word.store(&control->capture_word, std::memory_order_release);
+    // SYNC(mapped): pairs with the acquire in capture_word_address().
+    g_living.word_distance.store(reinterpret_cast<std::intptr_t>(&control->capture_word) -
+                                     reinterpret_cast<std::intptr_t>(&g_off_word),
+                                 std::memory_order_release);
+}
+
+void empty_living_page_in_children() {
+    madvise(&g_living, sizeof g_living, MADV_WIPEONFORK);
 }
 
 std::uint64_t next_key() {

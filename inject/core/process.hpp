@@ -14,8 +14,6 @@
 namespace ringside::inject {
 
 struct ProcessState {
-    // SYNC(mapped): stored with release when header, base and clock are set; pairs with the acquire in capture_word().
-    std::atomic<const std::atomic<std::uint32_t>*> word;
     schema::SegmentHeader* header;       ///< never null
     std::byte* base;                     ///< of the segment; null: none
     const schema::ControlPage* control;  ///< never null; all zero where there is none
@@ -25,16 +23,40 @@ struct ProcessState {
 /// The one of this process.
 extern ProcessState g_process;
 
+/// A word that is always off.
+extern const std::atomic<std::uint32_t> g_off_word;
+
+/// A page that the kernel empties in a child that has its memory copied, however it was made: also by a clone() or _Fork() that runs no handler
+/// of ours. Such a child is off from its first instruction on, so that there are never two writers in one ring.
+struct alignas(schema::kPageBytes) LivingPage {
+    // Where the capture word is, as a distance from g_off_word in bytes: 0 is "off".
+    // SYNC(mapped): stored with release when header, base and clock are set; pairs with the acquire in capture_word_address().
+    std::atomic<std::intptr_t> word_distance;
+};
+extern LivingPage g_living;
+
+/// Where the capture word is now: in the control page, or one that is always off.
+/// @thread thread-safe, async-signal-safe
+inline const std::atomic<std::uint32_t>* capture_word_address() {
+    // SYNC(mapped): pairs with the release in set_segment(); an ordinary load on x86-64.
+    const std::intptr_t distance = g_living.word_distance.load(std::memory_order_acquire);
+    return reinterpret_cast<const std::atomic<std::uint32_t>*>(
+        reinterpret_cast<std::intptr_t>(&g_off_word) + distance);
+}
+
 /// The capture word, off where nothing is mapped.
 /// @thread thread-safe, async-signal-safe
 inline std::uint32_t capture_word() {
-    // SYNC(mapped): pairs with the release in set_segment(); an ordinary load on x86-64.
-    return g_process.word.load(std::memory_order_acquire)->load(std::memory_order_relaxed);
+    return capture_word_address()->load(std::memory_order_relaxed);
 }
 
 /// Puts the segment and the control page in place of the private pages, or (nulls) the private pages back.
 /// @thread main thread, no hook running: the constructor, or a forked child before anything else
 void set_segment(std::byte* base, const schema::ControlPage* control);
+
+/// Has the kernel empty the living page in children from now on. Before 4.14 it can't: there only fork() and vfork() are safe.
+/// @thread main thread, at load
+void empty_living_page_in_children();
 
 /// Whether a segment is mapped.
 inline bool has_segment() {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "inject/core/environment.hpp"
 #include "inject/core/fixed_text.hpp"
 #include "inject/core/injection.hpp"
 #include "inject/core/slots/slots.hpp"
@@ -20,15 +21,40 @@ bool own_python_directory(FixedText<PATH_MAX>& out) {
     return !out.cut() && access(out.c_str(), R_OK) == 0;
 }
 
+/// Whether the interpreter was told (-I, -E, -S) not to look where we would be found. Then the variable would only stay there for all to see.
+/// @param arguments  main's, as CPython's own parser reads them: up to the first that is no option, or says what is run
+bool shuts_us_out(const char* const* arguments) {
+    for (arguments += *arguments != nullptr ? 1 : 0; *arguments != nullptr; ++arguments) {
+        const char* option = *arguments;
+        if (option[0] != '-' || option[1] == 0) return false;
+        if (option[1] == '-') {
+            if (std::strcmp(option, "--check-hash-based-pycs") == 0 && arguments[1] != nullptr)
+                ++arguments;
+            continue;
+        }
+        while (*++option != 0) {
+            if (std::strchr("IES", *option) != nullptr) return true;
+            if (*option == 'c' || *option == 'm') return false;
+            if (std::strchr("WXQ", *option) == nullptr) continue;
+            // Its value is the rest of the word, or the next one.
+            if (option[1] == 0 && arguments[1] != nullptr) ++arguments;
+            break;
+        }
+    }
+    return false;
+}
+
 }  // namespace
 
-void chain_python_path(const char* executable) {
-    if (!starts_with(base_name(executable), "python") && !object_loaded("libpython")) return;
+void chain_python_path(const char* executable, const char* const* arguments) {
+    const bool interpreter = starts_with(base_name(executable), "python");
+    if (!interpreter && !object_loaded("libpython")) return;
+    if (interpreter && arguments != nullptr && shuts_us_out(arguments)) return;
     FixedText<PATH_MAX> directory;
     if (!own_python_directory(directory)) return;
     const char* present = secure_getenv("PYTHONPATH");
     if (present == nullptr) {
-        setenv("PYTHONPATH", directory.c_str(), 1);
+        set_variable("PYTHONPATH", directory.c_str());
         return;
     }
     if (starts_with(present, directory.c_str())) {
@@ -38,7 +64,7 @@ void chain_python_path(const char* executable) {
     }
     FixedText<4 * PATH_MAX> chained;
     chained.append(directory.c_str()).append(":").append(present);
-    if (!chained.cut()) setenv("PYTHONPATH", chained.c_str(), 1);
+    if (!chained.cut()) set_variable("PYTHONPATH", chained.c_str());
 }
 
 }  // namespace ringside::inject

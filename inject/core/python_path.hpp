@@ -6,7 +6,8 @@ namespace ringside::inject {
 
 /// Where this is a Python program: the executable's name starts with "python" or libpython is mapped.
 /// @param executable  its path
+/// @param arguments   main's, null-terminated; may be null
 /// @thread main thread, at load, before main
-void chain_python_path(const char* executable);
+void chain_python_path(const char* executable, const char* const* arguments);
 
 }  // namespace ringside::inject

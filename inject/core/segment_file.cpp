@@ -10,6 +10,7 @@
 #include "inject/core/intern.hpp"
 #include "inject/core/lanes.hpp"
 #include "inject/core/process.hpp"
+#include "inject/core/stale_segments.hpp"
 
 namespace ringside::inject {
 
@@ -155,6 +156,7 @@ bool open_segment(const JobPath& path, const Identity& identity) {
     if (!directory) return false;
     const schema::ControlPage* control = map_control_page(directory);
     if (control == nullptr) return false;
+    remove_stale_segments(directory, own_identity.pid_namespace);
     std::byte* base = make_segment(directory, nullptr);
     if (base == nullptr) {
         munmap(const_cast<schema::ControlPage*>(control), sizeof *control);

@@ -163,7 +163,8 @@ const LoadedObject* object_at(std::uintptr_t address) {
 
 bool name_matches(const LoadedObject& object, const char* const* prefixes, std::uint32_t count) {
     for (std::uint32_t i = 0; i < count && prefixes[i] != nullptr; ++i) {
-        if (starts_with(object.name, prefixes[i])) return true;
+        if (prefixes[i][0] == 0 ? object.name[0] == 0 : starts_with(object.name, prefixes[i]))
+            return true;
     }
     return false;
 }

@@ -58,7 +58,7 @@ LoadedObject* objects_end();
 /// @return the object that `address` lies in, or null
 const LoadedObject* object_at(std::uintptr_t address);
 
-/// Whether the object's name starts with one of `count` prefixes (a null ends them).
+/// Whether the object's name starts with one of `count` prefixes (a null ends them); an empty one is the executable alone.
 bool name_matches(const LoadedObject& object, const char* const* prefixes, std::uint32_t count);
 
 enum class Find { kAny, kDefined };

@@ -21,6 +21,8 @@ struct SlotHook {
 };
 
 inline constexpr std::uint32_t kMaxPatterns = 6;
+/// The pattern that only the program's own executable matches.
+inline constexpr const char* kExecutable = "";
 
 /// A framework's hooks.
 struct SlotSet {

@@ -43,7 +43,7 @@ extern "C" {
 
 /// Where the capture word lies: bit 0 is on while a capture runs. Read it, never write it.
 [[gnu::visibility("default")]] const void* ringside_capture_word() {
-    return ringside::inject::g_process.word.load(std::memory_order_acquire);
+    return ringside::inject::capture_word_address();
 }
 
 /// The RPC that this thread makes next is of this schema::RpcMode; 0 takes it back.

@@ -101,20 +101,29 @@ TEST_CASE("segment: a vfork child that exits does not close its parent's") {
 TEST_CASE("control page: many processes at once make one") {
     Sandbox box;
     box.run([&] {
-        int gate[2];
-        EXPECT(pipe(gate) == 0);
+        int gate[2], loaded[2], leave[2];
+        EXPECT(pipe(gate) == 0 && pipe(loaded) == 0 && pipe(leave) == 0);
         pid_t children[8];
         for (pid_t& child : children) {
             child = fork();
             if (child == 0) {
                 close(gate[1]);
+                close(leave[1]);
                 char byte = 0;
                 EXPECT(read(gate[0], &byte, 1) == 0);  // all go when the pipe is closed
                 EXPECT(box.load());
+                EXPECT(write(loaded[1], &byte, 1) == 1);
+                EXPECT(read(leave[0], &byte, 1) == 0);
                 _exit(0);
             }
         }
         close(gate[1]);
+        // Those that have ended are swept by the next that starts: so all live until all are there.
+        for (int i = 0; i < 8; ++i) {
+            char byte = 0;
+            EXPECT(read(loaded[0], &byte, 1) == 1);
+        }
+        close(leave[1]);
         for (const pid_t child : children) {
             int status = 0;
             EXPECT(waitpid(child, &status, 0) == child && status == 0);
