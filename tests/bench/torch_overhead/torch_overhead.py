@@ -196,7 +196,7 @@ def main():
     root = tempfile.mkdtemp(prefix="ringside-bench-", dir="/dev/shm")
     bench = Bench(options, root)
     # A process differs from the next by some per cent for all its life: many groups, each short.
-    add_groups, rpc_groups, rounds, pairs = (1, 1, 3, 3) if options.quick else (24, 12, 6, 20)
+    add_groups, rpc_groups, rounds, pairs = (1, 1, 3, 3) if options.quick else (24, 16, 6, 40)
     measurements = {
         "torch.add: injected, idle / bare": lambda: bench.add_idle(add_groups, rounds, 20000),
         "torch.add: capturing / empty callback": lambda: bench.add_capturing(10 * rounds, 10000),
