@@ -51,7 +51,8 @@ void say_ready(int fd) {
 int run(const AgentOptions& options, int signals) {
     auto engine = Engine::open(options.engine);
     if (!engine) return fail(engine.error());
-    auto server = Server::bind(**engine, {options.endpoint, RINGSIDE_VERSION});
+    auto server = Server::bind(
+        **engine, {.endpoint = options.endpoint, .version = RINGSIDE_VERSION, .key = options.key});
     if (!server) return fail(server.error());
     if (options.capture_from_start) {
         CaptureRequest request;

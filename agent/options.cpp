@@ -18,7 +18,7 @@ namespace {
 using schema::Error;
 using schema::ErrorCode;
 
-void declare(CLI::App& app, AgentOptions& options) {
+void declare(CLI::App& app, AgentOptions& options, std::string& key_file) {
     EngineOptions& engine = options.engine;
     app.set_version_flag("--version", std::string("ringside-agent ") + RINGSIDE_VERSION);
     app.add_option("--dir", engine.root,
@@ -28,7 +28,10 @@ void declare(CLI::App& app, AgentOptions& options) {
     app.add_option("--node", engine.node,
                    "this node's name in dumps and views (RINGSIDE_NODE, else the hostname)");
     app.add_option("--endpoint", options.endpoint,
-                   "ipc:///path to listen on (default: agent.sock in the job directory)");
+                   "ipc:///path or tcp://HOST:PORT to listen on (default: agent.sock in the job "
+                   "directory); tcp needs a key");
+    app.add_option("--key", key_file,
+                   "key file for tcp, from `ringside keygen` (RINGSIDE_KEY, else ~/.ringside/key)");
     app.add_option("--output", engine.output_root,
                    "dumps are written beneath it only (default /var/tmp/ringside-<uid>)");
     app.add_flag("--capture-from-start", options.capture_from_start,
@@ -62,7 +65,7 @@ void set_defaults(AgentOptions& options) {
 
 schema::Result<void> check(const AgentOptions& options) {
     const EngineOptions& engine = options.engine;
-    if (auto path = socket_path(options.endpoint); !path) return path.error();
+    if (auto checked = check_endpoint(options.endpoint); !checked) return checked;
     if (auto checked = check_name("--job", engine.job); !checked) return checked;
     if (auto checked = check_name("--node", engine.node); !checked) return checked;
     if (!options.name.empty()) {
@@ -90,7 +93,8 @@ std::optional<AgentOptions> parse_options(int argc, char** argv, int& exit_code)
         "asked.",
         "ringside-agent");
     AgentOptions options;
-    declare(app, options);
+    std::string key_file;
+    declare(app, options, key_file);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -98,7 +102,9 @@ std::optional<AgentOptions> parse_options(int argc, char** argv, int& exit_code)
         return std::nullopt;
     }
     set_defaults(options);
-    if (auto checked = check(options); !checked) {
+    auto key = find_key(key_file);
+    if (key) options.key = std::move(*key);
+    if (auto checked = key ? check(options) : schema::Result<void>(key.error()); !checked) {
         std::fprintf(stderr, "ringside-agent: %s\n", checked.error().message.c_str());
         exit_code = static_cast<int>(checked.error().code);
         return std::nullopt;

@@ -6,12 +6,14 @@
 #include <string>
 
 #include "agent/capture/engine.hpp"
+#include "agent/control/key.hpp"
 
 namespace ringside::agent {
 
 struct AgentOptions {
     EngineOptions engine;
     std::string endpoint;
+    std::optional<Key> key;  ///< for a tcp endpoint
     bool capture_from_start = false;
     std::string name;  ///< of the dump's folder; empty: made of the capture's id
     std::uint64_t max_bytes = 0;
@@ -20,7 +22,7 @@ struct AgentOptions {
 };
 
 /// Parses and checks; fills in the defaults. Prints help, version and complaints itself.
-/// @param exit_code  set where there is nothing to run: 0 after --help and --version, 2 usage, 5 refused (a tcp endpoint)
+/// @param exit_code  set where there is nothing to run: 0 after --help and --version, 2 usage, 5 refused (a tcp endpoint without a key)
 std::optional<AgentOptions> parse_options(int argc, char** argv, int& exit_code);
 
 }  // namespace ringside::agent

@@ -14,9 +14,10 @@ constexpr Milliseconds kLookUp{200};
 
 }  // namespace
 
-schema::Result<std::unique_ptr<Client>> Client::connect(const std::string& endpoint) {
+schema::Result<std::unique_ptr<Client>> Client::connect(const std::string& endpoint,
+                                                        const Key* key) {
     auto context = std::make_unique<zmq::context_t>(1);
-    auto link = Link::connect(*context, endpoint);
+    auto link = Link::connect(*context, endpoint, key);
     if (!link) return link.error();
     return std::unique_ptr<Client>(new Client(std::move(context), std::move(*link)));
 }

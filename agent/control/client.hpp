@@ -31,8 +31,10 @@ struct TraceHooks {
 /// @thread one caller at a time
 class Client {
 public:
+    /// @param key  for tcp endpoints; null: none at hand
     /// @errors NoAgent, Refused, Usage: with what to do
-    static schema::Result<std::unique_ptr<Client>> connect(const std::string& endpoint);
+    static schema::Result<std::unique_ptr<Client>> connect(const std::string& endpoint,
+                                                           const Key* key = nullptr);
 
     /// One request, one reply.
     /// @errors what the agent says; NoAgent: it does not answer in time

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "agent/capture/engine.hpp"
+#include "agent/control/key.hpp"
 #include "agent/control/messages.hpp"
 #include "agent/correlate/halves.hpp"
 
@@ -19,6 +21,7 @@ struct AgentIdentity {
     std::string version;
     std::string endpoint;
     std::int64_t started_monotonic_ns = 0;
+    std::optional<Key> key;  ///< of tcp endpoints, its own and its peers'
 };
 
 fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identity);

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <cstdlib>
 
 #include "schema/request_id.hpp"
@@ -79,15 +81,11 @@ std::string default_endpoint(const std::string& root, const std::string& job) {
 
 schema::Result<std::string> socket_path(std::string_view endpoint) {
     const std::string shown(endpoint.substr(0, 256));
-    if (endpoint.starts_with("tcp://")) {
-        return Error{ErrorCode::kRefused,
-                     "endpoint " + shown +
-                         ": tcp needs CURVE, which this version does not have: use ipc://"};
-    }
     if (!endpoint.starts_with("ipc:///") || endpoint.size() <= 7) {
         return Error{ErrorCode::kUsage,
                      "endpoint '" + shown +
-                         "' is not ipc:// and an absolute path; write ipc:///path/to/agent.sock"};
+                         "' is neither ipc:// and an absolute path nor tcp://HOST:PORT; write "
+                         "ipc:///path/to/agent.sock"};
     }
     const std::string_view path = endpoint.substr(6);
     if (path.size() > kMostSocketPathBytes) {
@@ -99,6 +97,36 @@ schema::Result<std::string> socket_path(std::string_view endpoint) {
     if (path.find('\0') != std::string_view::npos)
         return Error{ErrorCode::kUsage, "endpoint " + shown + " contains a NUL; write a path"};
     return std::string(path);
+}
+
+schema::Result<TcpAddress> tcp_address(std::string_view endpoint) {
+    const Error wrong{ErrorCode::kUsage, "endpoint '" + std::string(endpoint.substr(0, 256)) +
+                                             "' is not tcp://HOST:PORT, with a port of 1 to 65535"};
+    if (!is_tcp(endpoint)) return wrong;
+    std::string_view rest = endpoint.substr(6);
+    const std::size_t colon = rest.rfind(':');
+    if (colon == std::string_view::npos || colon == 0) return wrong;
+    const std::string_view port = rest.substr(colon + 1);
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+    if (error != std::errc() || end != port.data() + port.size() || number == 0 || number > 65535)
+        return wrong;
+    std::string_view host = rest.substr(0, colon);
+    const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+    if (bracketed) host = host.substr(1, host.size() - 2);
+    const auto fits = [&](char c) { return name_character(c) || (bracketed && c == ':'); };
+    if (host.size() > kMostNameBytes * 2 || !std::all_of(host.begin(), host.end(), fits))
+        return wrong;
+    return TcpAddress{std::string(host), std::string(port)};
+}
+
+schema::Result<void> check_endpoint(std::string_view endpoint) {
+    if (is_tcp(endpoint)) {
+        auto address = tcp_address(endpoint);
+        return address ? schema::Result<void>() : schema::Result<void>(address.error());
+    }
+    auto path = socket_path(endpoint);
+    return path ? schema::Result<void>() : schema::Result<void>(path.error());
 }
 
 schema::Result<void> check_name(std::string_view what, std::string_view name) {

@@ -25,8 +25,23 @@ inline constexpr std::size_t kMostSocketPathBytes = 107;
 
 /// Takes `ipc://<absolute path>` apart.
 /// @return the path
-/// @errors Refused: tcp://, which needs CURVE; Usage: anything else, a path too long or not absolute
+/// @errors Usage: anything else, a path too long or not absolute
 schema::Result<std::string> socket_path(std::string_view endpoint);
+
+/// `tcp://host:port`, the host a name, an IPv4 address, or an IPv6 address in brackets.
+struct TcpAddress {
+    std::string host;  ///< without brackets
+    std::string port;  ///< 1 to 65535
+};
+inline bool is_tcp(std::string_view endpoint) {
+    return endpoint.starts_with("tcp://");
+}
+/// @errors Usage
+schema::Result<TcpAddress> tcp_address(std::string_view endpoint);
+
+/// Whether `endpoint` is one of the two.
+/// @errors Usage
+schema::Result<void> check_endpoint(std::string_view endpoint);
 
 /// A name that becomes a file or folder beneath a root of ours: of [A-Za-z0-9._-], not "." nor "..", 128 characters at most.
 /// @param what  how an error calls it: "--name", "job"

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/control/key.hpp"
 #include "agent/control/messages.hpp"
 #include "schema/result.hpp"
 
@@ -19,9 +20,11 @@ using Milliseconds = std::chrono::milliseconds;
 /// @thread one caller at a time
 class Link {
 public:
-    /// Looks whether anybody listens there, then connects.
-    /// @errors NoAgent: no socket, or a dead agent's; Refused: tcp, or another user's socket; Usage: no endpoint
-    static schema::Result<Link> connect(zmq::context_t& context, const std::string& endpoint);
+    /// Looks whether anybody listens there, then connects; over tcp it waits until the two have agreed on the key.
+    /// @param key  for tcp; may be null for ipc
+    /// @errors NoAgent: no socket, or a dead agent's; Refused: another user's socket, no key or another one; Usage: no endpoint
+    static schema::Result<Link> connect(zmq::context_t& context, const std::string& endpoint,
+                                        const Key* key);
 
     /// A link to nobody, for an endpoint that is only named.
     static Link unconnected(zmq::context_t& context, const std::string& endpoint) {

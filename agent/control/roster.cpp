@@ -55,7 +55,8 @@ void Roster::add_peer(const std::string& endpoint) {
     NodeState state;
     state.endpoint = endpoint;
     state.name = endpoint;  // until it has told its own
-    auto link = Link::connect(context_, endpoint);
+    const std::optional<Key>& key = own_.identity().key;
+    auto link = Link::connect(context_, endpoint, key ? &*key : nullptr);
     if (link) {
         state.link.emplace(std::move(*link));
         nodes_.push_back(std::move(state));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/control/endpoint.hpp"
 #include "agent/control/socket_file.hpp"
 #include "agent/control/trace_run.hpp"
 #include "schema/ticks.hpp"
@@ -60,14 +61,37 @@ schema::Result<std::unique_ptr<Server>> Server::bind(Engine& engine, const Serve
     identity.host = host_name();
     identity.version = setup.version;
     identity.endpoint = setup.endpoint;
+    identity.key = setup.key;
     identity.started_monotonic_ns = schema::read_clock(CLOCK_MONOTONIC).value;
     std::unique_ptr<Server> server(new Server(engine, std::move(identity)));
     configure(server->socket_);
-    auto file = bind_socket_file(server->socket_, setup.endpoint);
-    if (!file) return file.error();
-    server->socket_file_ = *file;
+    if (auto listening = server->listen(setup); !listening) return listening.error();
     server->lease_lasts_ = setup.lease;
     return server;
+}
+
+schema::Result<void> Server::listen(const ServerSetup& setup) {
+    if (!is_tcp(setup.endpoint)) {
+        auto file = bind_socket_file(socket_, setup.endpoint);
+        if (!file) return file.error();
+        socket_file_ = *file;
+        return {};
+    }
+    if (auto address = tcp_address(setup.endpoint); !address) return address.error();
+    if (!setup.key) return key_missing(setup.endpoint);
+    auto gate = Gate::open(context_, *setup.key);
+    if (!gate) return gate.error();
+    gate_ = std::move(*gate);
+    try {
+        socket_.set(zmq::sockopt::ipv6, true);
+        socket_.set(zmq::sockopt::curve_server, true);
+        socket_.set(zmq::sockopt::curve_secretkey, setup.key->secret_half);
+        socket_.bind(setup.endpoint);
+    } catch (const zmq::error_t& error) {
+        return Error{ErrorCode::kRefused, "bind " + setup.endpoint + ": " + error.what() +
+                                              "; name an address of this host and a free port"};
+    }
+    return {};
 }
 
 Server::~Server() {

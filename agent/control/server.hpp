@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <zmq.hpp>
 
 #include "agent/capture/engine.hpp"
+#include "agent/control/gate.hpp"
+#include "agent/control/key.hpp"
 #include "agent/control/lead_desk.hpp"
 #include "agent/control/node_service.hpp"
 #include "agent/control/outbox.hpp"
@@ -23,6 +26,7 @@ struct ServerSetup {
     std::string version;
     /// A capture whose leader, elsewhere, has been silent for so long ends here.
     Milliseconds lease{15'000};
+    std::optional<Key> key{};  ///< of a tcp endpoint, and to reach peers' with
 };
 
 /// Counters of what was not served.
@@ -37,7 +41,7 @@ struct ServerCounts {
 class Server {
 public:
     /// @param engine  outlives the server; its lock on the job directory guards the socket's file too
-    /// @errors Refused: tcp, the endpoint is another agent's or not safe; Usage; Internal
+    /// @errors Refused: tcp without a key, the endpoint is another agent's or not safe; Usage; Internal
     static schema::Result<std::unique_ptr<Server>> bind(Engine& engine, const ServerSetup& setup);
     /// Removes the socket's file.
     ~Server();
@@ -53,6 +57,7 @@ public:
 
 private:
     Server(Engine& engine, AgentIdentity identity);
+    schema::Result<void> listen(const ServerSetup& setup);
     void receive_some();
     bool receive_one();
     void handle(const std::string& identity, fbs::MessageT message);
@@ -79,6 +84,7 @@ private:
     ServerCounts counts_;
     Lease lease_;
     bool shutdown_ = false;
+    std::unique_ptr<Gate> gate_;  // with a tcp endpoint
     Outbox outbox_;
     LeadDesk desk_;
     // Last: their tasks use all the others. Two, so that a status does not wait for a capture's end.

@@ -71,7 +71,8 @@ schema::Result<fbs::TraceReplyT> TraceRun::run() {
 schema::Result<void> TraceRun::check_request() const {
     if (auto checked = check_name("the capture's name", name_); !checked) return checked;
     for (const std::string& peer : request_.peers) {
-        if (auto path = socket_path(peer); !path) return path.error();
+        if (auto checked = check_endpoint(peer); !checked) return checked;
+        if (is_tcp(peer) && !own_.identity().key) return key_missing(peer);
     }
     return {};
 }

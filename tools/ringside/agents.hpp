@@ -1,10 +1,13 @@
 // The agents that a verb speaks to: `--hosts E,E`, or the one of this user's job directory.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/control/client.hpp"
+#include "agent/control/key.hpp"
 #include "schema/result.hpp"
 #include "tools/ringside/command.hpp"
 
@@ -14,21 +17,37 @@ class App;
 
 namespace ringside::tools {
 
-/// Adds `--hosts` to a verb; `hosts` outlives the parser.
-void add_hosts_option(CLI::App& verb, std::string& hosts);
+/// What the user said about them.
+struct AgentChoice {
+    std::string hosts;
+    std::string key_file;
+};
 
-/// @param hosts  the option's text; empty: the default endpoint of this user's job directory
-/// @errors Usage, Refused: as parse_hosts
-Result<std::vector<std::string>> endpoints_of(const std::string& hosts);
+/// How to reach them.
+struct Agents {
+    std::vector<std::string> endpoints;  ///< at least one; the first one leads
+    std::optional<agent::Key> key;
+
+    Result<std::unique_ptr<agent::Client>> connect(const std::string& endpoint) const {
+        return agent::Client::connect(endpoint, key ? &*key : nullptr);
+    }
+};
+
+/// Adds `--hosts` and `--key` to a verb; `choice` outlives the parser.
+void add_agent_options(CLI::App& verb, AgentChoice& choice);
+
+/// The agents that were chosen; without `--hosts` the default endpoint of this user's job directory.
+/// @errors Usage: as parse_hosts; as agent::find_key
+Result<Agents> agents_of(const AgentChoice& choice);
 
 /// Asks each endpoint one plain question, and goes on where one can't answer.
 /// @param take   called with each endpoint and its reply
 /// @return 0, or the exit code of the first error; each error has been said
 template <class Reply, class Request, class Take>
-int ask_each(const std::vector<std::string>& endpoints, const Take& take) {
+int ask_each(const Agents& agents, const Take& take) {
     int status = kExitGood;
-    for (const std::string& endpoint : endpoints) {
-        auto client = agent::Client::connect(endpoint);
+    for (const std::string& endpoint : agents.endpoints) {
+        auto client = agents.connect(endpoint);
         auto reply =
             client ? (*client)->template ask<Reply>(Request{}) : Result<Reply>(client.error());
         if (reply) {

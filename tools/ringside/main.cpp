@@ -23,6 +23,7 @@ constexpr std::array kVerbs = {
     Verb{"ps", "the processes that the agents see, and their sources", setup_ps},
     Verb{"table", "a capture as torch prints its profile, RPCs included", setup_table},
     Verb{"export", "a capture as a file for other viewers", setup_export},
+    Verb{"keygen", "make the key that agents need for tcp", setup_keygen},
     Verb{"version", "versions of all that this command reads and speaks", setup_version},
     Verb{"agent", "start a node's agent (ringside-agent)", setup_agent, true},
 };

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "agent/control/endpoint.hpp"
+
 namespace ringside::tools {
 
 using schema::Error;
@@ -31,17 +33,13 @@ std::vector<std::string> split_commas(std::string_view text) {
     return parts;
 }
 
-Result<std::string> check_endpoint(const std::string& endpoint) {
-    if (endpoint.rfind("ipc:///", 0) == 0 && endpoint.size() > 7) {
-        return endpoint;
+Result<std::string> endpoint_of(const std::string& text) {
+    const bool bare = text.find("://") == std::string::npos && text.find(':') != std::string::npos;
+    std::string endpoint = bare ? "tcp://" + text : text;
+    if (auto checked = agent::check_endpoint(endpoint); !checked) {
+        return usage("--hosts: " + checked.error().message);
     }
-    if (endpoint.rfind("tcp://", 0) == 0) {
-        return Error{ErrorCode::kRefused,
-                     "ask " + endpoint +
-                         ": tcp endpoints need keys, which this version does not have yet; use "
-                         "ipc:///PATH"};
-    }
-    return usage("--hosts: '" + endpoint + "' is no endpoint; it is written ipc:///PATH");
+    return endpoint;
 }
 
 }  // namespace
@@ -78,7 +76,7 @@ Result<std::uint32_t> parse_duration_ms(std::string_view text) {
 Result<std::vector<std::string>> parse_hosts(std::string_view text) {
     std::vector<std::string> hosts;
     for (const std::string& part : split_commas(text)) {
-        auto endpoint = check_endpoint(part);
+        auto endpoint = endpoint_of(part);
         if (!endpoint) {
             return endpoint.error();
         }

@@ -20,7 +20,8 @@ using schema::Result;
 Result<std::uint32_t> parse_duration_ms(std::string_view text);
 
 /// `ipc:///a/b.sock,ipc:///c/d.sock`: at least one endpoint, none twice; the first one leads.
-/// @errors Usage: empty or repeated entries, not an endpoint; Refused: tcp (its keys are not there yet)
+/// `host:1234` is short for `tcp://host:1234`.
+/// @errors Usage: empty or repeated entries, not an endpoint
 Result<std::vector<std::string>> parse_hosts(std::string_view text);
 
 /// Process ids, `12` or `12,13` each.

@@ -14,7 +14,7 @@ namespace ringside::tools {
 namespace {
 
 struct PsOptions {
-    std::string hosts;
+    AgentChoice agents;
     bool json = false;
 };
 
@@ -83,15 +83,15 @@ std::vector<std::string> as_row(const std::string& node, const fbs::ProcessStatu
 }
 
 int run_ps(const PsOptions& options) {
-    const auto endpoints = endpoints_of(options.hosts);
-    if (!endpoints) {
-        return fail(endpoints.error());
+    const auto agents = agents_of(options.agents);
+    if (!agents) {
+        return fail(agents.error());
     }
     nlohmann::json list = nlohmann::json::array();
     std::vector<std::vector<std::string>> rows = {
         {"NODE", "PID", "RANK", "WORKER", "STATE", "EVENTS", "LOST", "SOURCES", "COMMAND"}};
     const int status = ask_each<fbs::ProcessesReplyT, fbs::ProcessesRequestT>(
-        *endpoints, [&](const std::string&, const fbs::ProcessesReplyT& reply) {
+        *agents, [&](const std::string&, const fbs::ProcessesReplyT& reply) {
             for (const auto& process : reply.processes) {
                 if (process != nullptr && process->process != nullptr) {
                     list.push_back(as_json(reply.node, *process));
@@ -110,7 +110,7 @@ int run_ps(const PsOptions& options) {
 
 Action setup_ps(CLI::App& verb, const Words&) {
     const auto options = std::make_shared<PsOptions>();
-    add_hosts_option(verb, options->hosts);
+    add_agent_options(verb, options->agents);
     verb.add_flag("--json", options->json, "one JSON array, an object a process");
     verb.footer(
         "Examples:\n"

@@ -14,7 +14,7 @@ namespace ringside::tools {
 namespace {
 
 struct StatusOptions {
-    std::string hosts;
+    AgentChoice agents;
     bool json = false;
 };
 
@@ -58,14 +58,14 @@ std::string as_text(const std::string& asked, const fbs::StatusReplyT& reply) {
 }
 
 int run_status(const StatusOptions& options) {
-    const auto endpoints = endpoints_of(options.hosts);
-    if (!endpoints) {
-        return fail(endpoints.error());
+    const auto agents = agents_of(options.agents);
+    if (!agents) {
+        return fail(agents.error());
     }
     nlohmann::json list = nlohmann::json::array();
     std::string text;
     const int status = ask_each<fbs::StatusReplyT, fbs::StatusRequestT>(
-        *endpoints, [&](const std::string& endpoint, const fbs::StatusReplyT& reply) {
+        *agents, [&](const std::string& endpoint, const fbs::StatusReplyT& reply) {
             list.push_back(as_json(endpoint, reply));
             text += as_text(endpoint, reply);
         });
@@ -77,7 +77,7 @@ int run_status(const StatusOptions& options) {
 
 Action setup_status(CLI::App& verb, const Words&) {
     const auto options = std::make_shared<StatusOptions>();
-    add_hosts_option(verb, options->hosts);
+    add_agent_options(verb, options->agents);
     verb.add_flag("--json", options->json, "one JSON array, an object a node");
     verb.footer(
         "Examples:\n"

@@ -23,7 +23,7 @@ namespace {
 using Wish = agent::TraceHooks::Wish;
 
 struct Options {
-    std::string hosts;
+    AgentChoice agents;
     std::string duration = "500ms";
     std::vector<std::string> pids;
     std::string output;
@@ -116,15 +116,15 @@ Result<std::vector<std::string>> bring_together(const fbs::TraceReplyT& reply,
 }
 
 int run_trace(const Options& options) {
-    const auto endpoints = endpoints_of(options.hosts);
-    if (!endpoints) {
-        return fail(endpoints.error());
+    const auto agents = agents_of(options.agents);
+    if (!agents) {
+        return fail(agents.error());
     }
-    const auto request = request_of(options, *endpoints);
+    const auto request = request_of(options, agents->endpoints);
     if (!request) {
         return fail(request.error());
     }
-    auto client = agent::Client::connect(endpoints->front());
+    auto client = agents->connect(agents->endpoints.front());
     if (!client) {
         return fail(client.error());
     }
@@ -167,7 +167,7 @@ int run_trace(const Options& options) {
 
 Action setup_trace(CLI::App& verb, const Words&) {
     const auto options = std::make_shared<Options>();
-    add_hosts_option(verb, options->hosts);
+    add_agent_options(verb, options->agents);
     CLI::Option* const duration =
         verb.add_option("--duration", options->duration,
                         "how long to capture: 500ms, 2s, 1.5m; default 500ms")

@@ -239,21 +239,28 @@ TEST_SUITE("unit") {
         CHECK(socket_path(longer));
     }
 
-    TEST_CASE("endpoint: only ipc with an absolute path; tcp is refused with a word") {
+    TEST_CASE("endpoint: ipc with an absolute path, tcp with a host and a port, nothing else") {
         CHECK(*socket_path("ipc:///a/b.sock") == "/a/b.sock");
+        CHECK(check_endpoint("ipc:///a/b.sock"));
         for (const char* bad :
              {"", "ipc://", "ipc:///", "ipc://relative", "ipc://@abstract", "udp://x", "/a/b"}) {
             const auto path = socket_path(bad);
             REQUIRE_FALSE(path);
             CHECK(path.error().code == ErrorCode::kUsage);
+            CHECK_FALSE(check_endpoint(bad));
         }
         CHECK(socket_path("ipc:///" + std::string(107, 'x')).error().code == ErrorCode::kUsage);
-        const auto tcp = socket_path("tcp://127.0.0.1:5555");
-        REQUIRE_FALSE(tcp);
-        CHECK(tcp.error().code == ErrorCode::kRefused);
-        CHECK(tcp.error().message.find(
-                  "tcp needs CURVE, which this version does not have: use ipc://") !=
-              std::string::npos);
+        for (const char* good :
+             {"tcp://127.0.0.1:1", "tcp://node-7.cluster:65535", "tcp://[::1]:80"})
+            CHECK(check_endpoint(good));
+        CHECK(tcp_address("tcp://[fe80::1]:80")->host == "fe80::1");
+        CHECK(tcp_address("tcp://a:80")->port == "80");
+        for (const char* bad :
+             {"tcp://", "tcp://a", "tcp://:80", "tcp://a:", "tcp://a:0", "tcp://a:65536",
+              "tcp://a:8x", "tcp://*:80", "tcp://a b:80", "tcp://::1:80"}) {
+            CAPTURE(bad);
+            CHECK(check_endpoint(bad).error().code == ErrorCode::kUsage);
+        }
     }
 
     TEST_CASE("names: of letters, digits, '.', '_' and '-' alone") {

@@ -99,18 +99,6 @@ TEST_SUITE("unit") {
         agent.join();
     }
 
-    TEST_CASE("server: tcp is refused with a word") {
-        const Folder folder;
-        FakeEngine engine(engine_options(folder, "a"));
-        const auto bound = Server::bind(engine, {"tcp://127.0.0.1:0", "test"});
-        REQUIRE_FALSE(bound);
-        CHECK(bound.error().code == ErrorCode::kRefused);
-        CHECK(bound.error().message.find("CURVE") != std::string::npos);
-        const auto client = Client::connect("tcp://127.0.0.1:5555");
-        REQUIRE_FALSE(client);
-        CHECK(client.error().code == ErrorCode::kRefused);
-    }
-
     TEST_CASE("server: a living agent's socket is not taken, a dead one's is") {
         const Folder folder;
         Agent first(folder, "a");

@@ -258,7 +258,7 @@ TEST_SUITE("unit") {
         CHECK(nothing.error().code == ErrorCode::kNothingMatched);
     }
 
-    TEST_CASE("trace: a tcp peer refuses the whole") {
+    TEST_CASE("trace: a tcp peer, and no key here, refuses the whole") {
         const Folder folder;
         Agent a(folder, "a");
         a.serve();

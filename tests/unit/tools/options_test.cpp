@@ -50,10 +50,15 @@ TEST_CASE("hosts: what is no endpoint is a usage error") {
     }
 }
 
-TEST_CASE("hosts: tcp is refused, loopback too") {
-    const auto parsed = parse_hosts("ipc:///a,tcp://127.0.0.1:4000");
-    REQUIRE_FALSE(parsed);
-    CHECK(parsed.error().code == ErrorCode::kRefused);
+TEST_CASE("hosts: a host and a port are short for tcp") {
+    const auto parsed = parse_hosts("ipc:///a,tcp://127.0.0.1:4000,node7:4001");
+    REQUIRE(parsed);
+    CHECK(*parsed ==
+          std::vector<std::string>{"ipc:///a", "tcp://127.0.0.1:4000", "tcp://node7:4001"});
+    for (const char* text : {"node7", "node7:", "node7:x", "node7:1,tcp://node7:1"}) {
+        CAPTURE(text);
+        CHECK(parse_hosts(text).error().code == ErrorCode::kUsage);
+    }
 }
 
 TEST_CASE("pids: lists and single ones together; zero and words are usage errors") {

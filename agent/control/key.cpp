@@ -1,0 +1,134 @@
+#include "agent/control/key.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "agent/attach/file_handle.hpp"
+
+namespace ringside::agent {
+namespace {
+
+using schema::Error;
+using schema::ErrorCode;
+
+constexpr std::string_view kFirstLine = "ringside-key 1";
+constexpr std::size_t kZ85Bytes = 40;
+constexpr std::size_t kMostFileBytes = 512;
+
+std::string failed(const char* action, const std::string& path, int cause) {
+    return std::string(action) + " key " + path + ": " + std::strerror(cause);
+}
+
+Error damaged(const std::string& path) {
+    return {ErrorCode::kInput,
+            "read key " + path + ": there is no key in it; make one with `ringside keygen`"};
+}
+
+/// The next line of `text`, taken off it.
+std::string_view take_line(std::string_view& text) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return line;
+}
+
+}  // namespace
+
+std::string default_key_path() {
+    if (const char* path = ::secure_getenv("RINGSIDE_KEY"); path != nullptr && *path != 0)
+        return path;
+    const char* home = ::secure_getenv("HOME");
+    return home == nullptr || *home == 0 ? "" : std::string(home) + "/.ringside/key";
+}
+
+schema::Result<Key> make_key() {
+    char public_half[kZ85Bytes + 1] = {}, secret_half[kZ85Bytes + 1] = {};
+    if (::zmq_curve_keypair(public_half, secret_half) != 0)
+        return Error{ErrorCode::kInternal, std::string("make a key: ") + ::zmq_strerror(errno) +
+                                               "; install a libzmq with CURVE"};
+    return Key{public_half, secret_half};
+}
+
+schema::Result<void> write_key(const std::string& path, const Key& key) {
+    const std::size_t slash = path.rfind('/');
+    if (slash != std::string::npos && slash > 0 &&
+        ::mkdir(path.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST) {
+        return Error{ErrorCode::kUsage, failed("write", path, errno) +
+                                            "; name a file in a directory of yours with -o"};
+    }
+    const FileHandle file(
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file && errno == EEXIST) {
+        return Error{
+            ErrorCode::kRefused,
+            "write key " + path +
+                ": a file is there; agents that have it would no longer be reached. Remove "
+                "it first, or name another with -o"};
+    }
+    const std::string text =
+        std::string(kFirstLine) + "\n" + key.public_half + "\n" + key.secret_half + "\n";
+    if (!file ||
+        ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+        return Error{ErrorCode::kUsage, failed("write", path, errno) +
+                                            "; name a file in a directory of yours with -o"};
+    }
+    return {};
+}
+
+schema::Result<Key> read_key(const std::string& path) {
+    const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file)
+        return Error{ErrorCode::kUsage,
+                     failed("read", path, errno) +
+                         "; make one with `ringside keygen`, or name it with --key"};
+    struct stat status {};
+    if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return damaged(path);
+    if (status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
+        return Error{ErrorCode::kRefused, "read key " + path +
+                                              ": it must be yours and nobody else may read it; "
+                                              "chmod 600 it, and make a new one if it was seen"};
+    }
+    char buffer[kMostFileBytes];
+    const ssize_t size = ::read(file.get(), buffer, sizeof buffer);
+    if (size < 0) return Error{ErrorCode::kUsage, failed("read", path, errno)};
+    std::string_view text(buffer, static_cast<std::size_t>(size));
+    if (take_line(text) != kFirstLine) return damaged(path);
+    Key key;
+    key.public_half = take_line(text);
+    key.secret_half = take_line(text);
+    std::uint8_t binary[32];
+    for (const std::string& half : {key.public_half, key.secret_half}) {
+        if (half.size() != kZ85Bytes || ::zmq_z85_decode(binary, half.c_str()) == nullptr)
+            return damaged(path);
+    }
+    return key;
+}
+
+schema::Result<std::optional<Key>> find_key(const std::string& path) {
+    using Found = std::optional<Key>;
+    const std::string wanted = path.empty() ? default_key_path() : path;
+    const bool named = !path.empty() || ::secure_getenv("RINGSIDE_KEY") != nullptr;
+    if (!named && (wanted.empty() || ::access(wanted.c_str(), F_OK) != 0)) return Found();
+    auto key = read_key(wanted);
+    if (!key) return key.error();
+    return Found(std::move(*key));
+}
+
+Error key_missing(const std::string& endpoint) {
+    return {
+        ErrorCode::kRefused,
+        "endpoint " + endpoint +
+            ": tcp needs a key; make one with `ringside keygen` and give the same file to every "
+            "agent and command (--key FILE, RINGSIDE_KEY, or ~/.ringside/key)"};
+}
+
+}  // namespace ringside::agent

@@ -1,0 +1,40 @@
+// The key of tcp endpoints: one CURVE key pair in one file, given to all agents of a job and to who asks them. Who has the file may ask;
+// nobody else can, nor read what is said. Public: the command uses it too.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "schema/result.hpp"
+
+namespace ringside::agent {
+
+/// Both halves in Z85, 40 characters each.
+struct Key {
+    std::string public_half;
+    std::string secret_half;
+};
+
+/// RINGSIDE_KEY, else ~/.ringside/key; empty where there is no home.
+std::string default_key_path();
+
+/// A new random pair.
+/// @errors Internal: this libzmq has no CURVE
+schema::Result<Key> make_key();
+
+/// Writes a key for its owner alone (0600); a missing directory is made (0700). Never over a file that is there.
+/// @errors Refused: a file is there; Usage: can't be written
+schema::Result<void> write_key(const std::string& path, const Key& key);
+
+/// @errors Usage: not there or not readable; Refused: others may read or write it, or it is another user's; Input: no key in it
+schema::Result<Key> read_key(const std::string& path);
+
+/// The key that was named, else the default one where it is there.
+/// @param path  empty: the default
+/// @errors as read_key, for a key that was named
+schema::Result<std::optional<Key>> find_key(const std::string& path);
+
+/// For an endpoint that can't go without: what is missing and how to get it.
+schema::Error key_missing(const std::string& endpoint);
+
+}  // namespace ringside::agent
