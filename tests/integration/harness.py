@@ -125,14 +125,17 @@ def _text(path):
 class Node:
     """One agent with a root, a name and an endpoint of its own."""
 
-    def __init__(self, workspace, name, skew_ns=0, drift_ppb=0, capture_from_start=False, extra=()):
-        self.workspace, self.name = workspace, name
-        self.root = os.path.join(workspace.root, name)
-        os.makedirs(self.root, mode=0o700)
+    def __init__(self, workspace, name, skew_ns=0, drift_ppb=0, capture_from_start=False, extra=(), host=None):
+        """@param host  hosts.Host: a host of its own, reached over tcp; None: this one"""
+        self.workspace, self.name, self.host = workspace, name, host
+        self.prefix = host.prefix if host else []
+        self.root = "/dev/shm/ringside" if host else os.path.join(workspace.root, name)
+        self.seen_root = host.seen(self.root) if host else self.root
+        os.makedirs(self.seen_root, mode=0o700)
         self.job = "job"
-        self.endpoint = "ipc://" + os.path.join(workspace.root, name + ".sock")
+        self.endpoint = host.endpoint if host else "ipc://" + os.path.join(workspace.root, name + ".sock")
         reading, writing = os.pipe()
-        arguments = [kAgent, "--dir", self.root, "--job", self.job, "--node", name, "--endpoint", self.endpoint,
+        arguments = self.prefix + [kAgent, "--dir", self.root, "--job", self.job, "--node", name, "--endpoint", self.endpoint,
                      "--output", workspace.path("output", name), "--ready-fd", str(writing)]
         arguments += ["--skew-offset-ns", str(skew_ns)] if skew_ns else []
         arguments += ["--skew-drift-ppb", str(drift_ppb)] if drift_ppb else []
@@ -144,12 +147,16 @@ class Node:
 
     def environment(self, **more):
         """Of a job's process on this node."""
-        return dict(os.environ, RINGSIDE_DIR=self.root, RINGSIDE_JOB=self.job, LD_PRELOAD=kShim, **more)
+        return dict(os.environ, RINGSIDE_DIR=self.root, RINGSIDE_JOB=self.job, **(self.host.environment if self.host else {}), **more)
+
+    def job_command(self, *words):
+        """A job's process on this node, preloaded; nothing before it is."""
+        return [*self.prefix, "env", "LD_PRELOAD=" + kShim, *words]
 
     def segments(self):
         """Names of the segments in the job directory."""
         with contextlib.suppress(FileNotFoundError):
-            return [f for f in os.listdir(os.path.join(self.root, self.job)) if f.count(".") == 2 and f.replace(".", "").isdigit()]
+            return [f for f in os.listdir(os.path.join(self.seen_root, self.job)) if f.count(".") == 2 and f.replace(".", "").isdigit()]
         return []
 
     def stop(self):
@@ -166,6 +173,7 @@ class Workspace:
         self.root = tempfile.mkdtemp(prefix="rs-%s-" % name[:8], dir="/dev/shm")
         self.disk = tempfile.mkdtemp(prefix="rs-%s-" % name, dir=os.environ.get("TMPDIR", "/tmp"))
         self.children = []
+        self.at_exit = []
         self.began = time.monotonic()
         self.conditions = self.path("conditions")
         os.makedirs(self.conditions)
@@ -175,6 +183,10 @@ class Workspace:
 
     def path(self, *parts):
         return os.path.join(self.disk, *parts)
+
+    def on_exit(self, undo):
+        """Calls undo() when all children have ended."""
+        self.at_exit.append(undo)
 
     def start(self, name, arguments, environment=None, pass_fds=()):
         child = Child(self, name, arguments, environment, pass_fds)
@@ -211,6 +223,8 @@ class Workspace:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGCONT) if child.process.poll() is None else None
             child.end()
+        for undo in reversed(self.at_exit):
+            undo()
         left = self.left_behind()
         if not os.environ.get("RINGSIDE_KEEP"):
             shutil.rmtree(self.root, ignore_errors=True)
@@ -252,8 +266,8 @@ class Workers:
         for rank, (node, address) in enumerate(zip(nodes, addresses)):
             own = node.environment(MASTER_ADDR=address, **ports, **(environment or {}))
             given = [a.replace("%RANK%", str(rank)) for a in arguments]
-            self.children.append(workspace.start("worker%d" % rank, [
-                kPython, "-W", "ignore", os.path.join(kWorkloads, script), "--rank", str(rank), "--conditions", workspace.conditions, *given], own))
+            self.children.append(workspace.start("worker%d" % rank, node.job_command(
+                kPython, "-W", "ignore", os.path.join(kWorkloads, script), "--rank", str(rank), "--conditions", workspace.conditions, *given), own))
 
     def await_ready(self):
         for rank in range(len(self.children)):
@@ -270,8 +284,8 @@ class Trace:
 
     def __init__(self, workspace, nodes, output, duration="120s"):
         self.output = output
-        self.child = workspace.start("trace", [kCommand, "trace", "--hosts", ",".join(n.endpoint for n in nodes), "--duration", duration,
-                                               "-o", output, "--json"])
+        self.child = workspace.start("trace", [*nodes[0].prefix, kCommand, "trace", "--hosts", ",".join(n.endpoint for n in nodes), "--duration", duration,
+                                               "-o", output, "--json"], dict(os.environ, **(nodes[0].host.environment if nodes[0].host else {})))
         wait_until("the trace to capture", lambda: "capturing" in self.child.err(), children=[self.child])
 
     def end(self, expect=0):

@@ -1,20 +1,22 @@
 #!/usr/bin/python3
 """A job that logs its own calls, on three nodes whose clocks are off by +1 s, 3 ms and 50 ppm: the dump has exactly those calls.
 
-    logged_job.py plain | no_python | twice | addresses
+    logged_job.py plain | no_python | twice | addresses | hosts
 
 no_python: without the Python part sync and async can't be told apart: rows read rpc#..., the level is degraded. twice: init_rpc twice in
-one process. addresses: the master's address is spelled differently on each node.
+one process. addresses: the master's address is spelled differently on each node. hosts: each node is a host in namespaces of its own, with
+delays on the way between them; agents over tcp with one key.
 """
 import collections
 import json
 import socket
 import sys
 
-from harness import OffInTime, check, main
+from harness import OffInTime, check, main, skip
+from hosts import kFirstAddress, what_is_missing
 from rsd.index import Job
 from rsd.shapes import kLevels, kModes, kRpcStates, kStatuses
-from scenarios import kDriftPpb, kSkewNs, traced_logged_job
+from scenarios import kDriftPpb, kSkewNs, three_hosts, three_nodes, traced_logged_job
 
 kInternalModule = "torch.distributed.rpc.api"
 kTorch = 1
@@ -160,7 +162,11 @@ def check_uncorrected_view(workspace, directory):
 def test(workspace):
     modes_known = variant != "no_python"
     addresses = ("127.0.0.1", "localhost", socket.gethostname()) if variant == "addresses" else ("127.0.0.1",) * 3
+    on_hosts = variant == "hosts"
+    if on_hosts:
+        addresses = (kFirstAddress,) * 3
     directory, told, logs = traced_logged_job(workspace, rounds=2 if variant == "twice" else 1, addresses=addresses,
+                                              make_nodes=three_hosts if on_hosts else three_nodes,
                                               environment=None if modes_known else {"RINGSIDE_PYTHON": "0"})
     job = Job(directory)
     check(not job.problems(), "the reader: %s", "; ".join(job.problems()))
@@ -185,4 +191,6 @@ def test(workspace):
 
 
 variant = sys.argv[1] if len(sys.argv) > 1 else "plain"
+if variant == "hosts" and what_is_missing():
+    skip(what_is_missing())
 main(test, "logged_" + variant)

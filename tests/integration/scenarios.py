@@ -3,6 +3,7 @@ import os
 import signal
 
 from harness import Node, Trace, Workers, wait_until
+from hosts import Hosts
 
 # The skews that a node's clock gets: +1 s; 3 ms; 50 ppm (and 3 ms, so that it does not begin at zero).
 kSkewNs = (0, 1_000_000_000, 3_000_000)
@@ -13,11 +14,18 @@ def three_nodes(workspace, skewed=True):
     return [Node(workspace, "node%d" % n, skew_ns=kSkewNs[n] if skewed else 0, drift_ppb=kDriftPpb[n] if skewed else 0) for n in range(3)]
 
 
-def traced_logged_job(workspace, rounds=1, addresses=("127.0.0.1",) * 3, environment=None):
+def three_hosts(workspace):
+    """Nodes that are hosts of their own: names, addresses, shared memory, monotonic clocks; 2 ms one way, 4 ms the other; tcp with one key."""
+    hosts = Hosts(workspace, 3, delays_ms={(0, 1): 2, (1, 0): 4, (0, 2): 4, (2, 0): 2, (1, 2): 1, (2, 1): 1})
+    return [Node(workspace, host.name, skew_ns=kSkewNs[n], drift_ppb=kDriftPpb[n], extra=["--key", hosts.key], host=host)
+            for n, host in enumerate(hosts.hosts)]
+
+
+def traced_logged_job(workspace, rounds=1, addresses=("127.0.0.1",) * 3, environment=None, make_nodes=three_nodes):
     """logged_job.py, one worker a node, all its calls inside the capture.
     @return (directory, the command's JSON, the paths of the job's own logs)
     """
-    nodes = three_nodes(workspace)
+    nodes = make_nodes(workspace)
     workers = Workers(workspace, nodes, "logged_job.py", "--log", workspace.path("log.%RANK%"), "--rounds", str(rounds),
                       addresses=addresses, environment=environment)
     workers.await_ready()
