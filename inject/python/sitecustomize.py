@@ -28,7 +28,7 @@ def _install(here):
     # Loaded while our folder is on the path, then taken out of sys.modules: a job may have a `ringside` of its own.
     if sys.version_info < (3, 4):
         return
-    mine = ("ringside", "ringside.import_hook", "ringside.torch_rpc", "ringside.shim")
+    mine = ("ringside", "ringside.import_hook", "ringside.torch_rpc", "ringside.shim", "ringside.api")
     theirs = dict((name, sys.modules.pop(name)) for name in mine if name in sys.modules)
     sys.path.insert(0, here)
     try:
