@@ -23,8 +23,13 @@ def what_is_missing():
         return "no %s here (tools/setup --all installs it)" % ", ".join(missing)
     if os.geteuid() != 0:
         return "hosts of its own need root for their namespaces"
-    if subprocess.run(["unshare", "--net", "--time", "true"], capture_output=True, check=False).returncode != 0:
-        return "this kernel lets nobody make network or time namespaces"
+    namespace = "rs%dtry" % (os.getpid() % 100000)
+    for attempt in (["unshare", "--uts", "--mount", "--ipc", "--time", "true"], ["ip", "netns", "add", namespace],
+                    ["ip", "-n", namespace, "link", "add", "a", "type", "veth", "peer", "name", "b"], ["ip", "netns", "del", namespace]):
+        done = subprocess.run(attempt, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            subprocess.run(["ip", "netns", "del", namespace], capture_output=True, check=False)
+            return "no hosts in namespaces here: `%s`: %s" % (" ".join(attempt), done.stderr.strip())
     return None
 
 
