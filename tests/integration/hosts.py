@@ -25,7 +25,7 @@ def what_is_missing():
         return "hosts of its own need root for their namespaces"
     namespace = "rs%dtry" % (os.getpid() % 100000)
     for attempt in (["unshare", "--uts", "--mount", "--ipc", "--time", "true"], ["ip", "netns", "add", namespace],
-                    ["ip", "-n", namespace, "link", "add", "a", "type", "veth", "peer", "name", "b"], ["ip", "netns", "del", namespace]):
+                    ["ip", "-n", namespace, "link", "add", "name", "try0", "type", "veth", "peer", "name", "try1"], ["ip", "netns", "del", namespace]):
         done = subprocess.run(attempt, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             subprocess.run(["ip", "netns", "del", namespace], capture_output=True, check=False)
