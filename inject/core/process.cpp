@@ -16,7 +16,7 @@ constinit schema::ControlPage spare_control{};
 }  // namespace
 
 constinit ProcessState g_process{&spare_header, nullptr, &spare_control, schema::TicksSource::kTsc};
-constinit const std::atomic<std::uint32_t> g_off_word{0};
+constinit const std::atomic<std::uint32_t> kOffWord{0};
 constinit LivingPage g_living{};
 
 void set_segment(std::byte* base, const schema::ControlPage* control) {
@@ -34,7 +34,7 @@ void set_segment(std::byte* base, const schema::ControlPage* control) {
     g_process.ticks_source = static_cast<schema::TicksSource>(g_process.header->ticks_source);
     // SYNC(mapped): pairs with the acquire in capture_word_address().
     g_living.word_distance.store(reinterpret_cast<std::intptr_t>(&control->capture_word) -
-                                     reinterpret_cast<std::intptr_t>(&g_off_word),
+                                     reinterpret_cast<std::intptr_t>(&kOffWord),
                                  std::memory_order_release);
 }
 

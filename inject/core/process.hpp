@@ -24,12 +24,12 @@ struct ProcessState {
 extern ProcessState g_process;
 
 /// A word that is always off.
-extern const std::atomic<std::uint32_t> g_off_word;
+extern const std::atomic<std::uint32_t> kOffWord;
 
 /// A page that the kernel empties in a child that has its memory copied, however it was made: also by a clone() or _Fork() that runs no handler
 /// of ours. Such a child is off from its first instruction on, so that there are never two writers in one ring.
 struct alignas(schema::kPageBytes) LivingPage {
-    // Where the capture word is, as a distance from g_off_word in bytes: 0 is "off".
+    // Where the capture word is, as a distance from kOffWord in bytes: 0 is "off".
     // SYNC(mapped): stored with release when header, base and clock are set; pairs with the acquire in capture_word_address().
     std::atomic<std::intptr_t> word_distance;
 };
@@ -41,7 +41,7 @@ inline const std::atomic<std::uint32_t>* capture_word_address() {
     // SYNC(mapped): pairs with the release in set_segment(); an ordinary load on x86-64.
     const std::intptr_t distance = g_living.word_distance.load(std::memory_order_acquire);
     return reinterpret_cast<const std::atomic<std::uint32_t>*>(
-        reinterpret_cast<std::intptr_t>(&g_off_word) + distance);
+        reinterpret_cast<std::intptr_t>(&kOffWord) + distance);
 }
 
 /// The capture word, off where nothing is mapped.

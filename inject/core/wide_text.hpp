@@ -13,6 +13,7 @@ public:
     /// @param text  NUL-terminated; null is the empty text
     explicit WideText(const wchar_t* text) {
         for (; text != nullptr && *text != 0; ++text) {
+            // NOLINTNEXTLINE(bugprone-signed-char-misuse): a wchar_t has 32 bits here
             const auto value = static_cast<std::uint32_t>(*text);
             const bool valid = value < 0x110000 && (value < 0xd800 || value > 0xdfff);
             if (!append(valid ? value : 0xfffd)) break;

@@ -90,6 +90,7 @@ void initialise(Global* global, int groups) {
 }  // namespace
 }  // namespace ringside::inject::itt
 
+// NOLINTNEXTLINE(readability-identifier-naming): ittnotify looks for this name
 extern "C" __attribute__((visibility("default"))) void __itt_api_init(
     ringside::inject::itt::Global* global, int groups) {
     const int saved_errno = errno;

@@ -68,6 +68,7 @@ int initialise(GetExportTable get_table) {
 }  // namespace
 }  // namespace ringside::inject::nvtx
 
+// NOLINTNEXTLINE(readability-identifier-naming): NVTX looks for this name
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     ringside::inject::nvtx::GetExportTable get_table) {
     const int saved_errno = errno;
