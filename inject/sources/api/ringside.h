@@ -220,12 +220,14 @@ static inline void ringside_put_hex_(char* out, uint64_t value) {
     int i;
     for (i = 15; i >= 0; --i, value >>= 4) out[i] = "0123456789abcdef"[value & 15];
 }
+static inline int ringside_hex_(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
 static inline int ringside_take_hex_(const char* in, uint64_t* value) {
     int i;
     *value = 0;
     for (i = 0; i < 16; ++i) {
-        const char c = in[i];
-        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        const int digit = ringside_hex_(in[i]);
         if (digit < 0) return 0;
         *value = *value << 4 | (uint64_t)digit;
     }
@@ -252,6 +254,9 @@ static inline int ringside_extract_text(const char* text, size_t length, ringsid
     memset(id, 0, sizeof *id);
     if (text == NULL || length < 55 || memcmp(text, "ff", 2) == 0 || text[2] != '-' ||
         text[35] != '-' || text[52] != '-')
+        return 0;
+    if (ringside_hex_(text[0]) < 0 || ringside_hex_(text[1]) < 0 || ringside_hex_(text[53]) < 0 ||
+        ringside_hex_(text[54]) < 0)
         return 0;
     if (length > 55 && (memcmp(text, "00", 2) == 0 || text[55] != '-')) return 0;
     if (!ringside_take_hex_(text + 3, &found.trace_hi) ||

@@ -1,0 +1,194 @@
+// The public header over the functions of a traced process: its weak look-up finds this program's own ringside_api.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "hooks.hpp"
+#include "inject/sources/api/ringside.h"
+#include "schema/request_id.hpp"
+
+using namespace ringside;
+using schema::RecordKind;
+using test::Sandbox;
+using test::SegmentView;
+
+extern "C" const ringside_functions* ringside_api(std::uint32_t bytes);
+
+namespace {
+
+ringside_call call_of(std::uint64_t hi, std::uint64_t lo, std::uint64_t span) {
+    ringside_call call{};
+    call.id = {hi, lo, span};
+    return call;
+}
+
+bool same(const ringside_request& a, const ringside_request& b) {
+    return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+ringside_rpc rpc(const char* method) {
+    ringside_rpc what{};
+    what.size = sizeof what;
+    what.method = method;
+    return what;
+}
+
+}  // namespace
+
+TEST_CASE("api: a request id as text is what the schema prints, and comes back") {
+    const ringside_call call = call_of(0x0123456789abcdef, 2, 0xfedcba9876543210);
+    char text[RINGSIDE_TEXT_BYTES];
+    CHECK(ringside_inject_text(&call, text) == 55);
+    char expected[schema::kTraceparentBytes + 1];
+    schema::print_traceparent({{0x0123456789abcdef, 2}, {0xfedcba9876543210}}, true, expected);
+    CHECK(std::string(text) == expected);
+    ringside_request id;
+    CHECK(ringside_extract_text(text, 55, &id) == 1);
+    CHECK(same(id, call.id));
+    const ringside_call none{};
+    CHECK(ringside_inject_text(&none, text) == 0);
+    CHECK(std::string(text).empty());
+}
+
+TEST_CASE("api: text that is no request id is refused, as the schema refuses it") {
+    const std::string good = "00-0123456789abcdef0000000000000002-fedcba9876543210-01";
+    std::vector<std::string> texts = {good,
+                                      good + "x",
+                                      good + "-x",
+                                      "01" + good.substr(2),
+                                      "01" + good.substr(2) + "-more",
+                                      "ff" + good.substr(2),
+                                      "",
+                                      good.substr(0, 54),
+                                      std::string(55, '0')};
+    for (std::size_t i = 0; i < good.size(); ++i) {
+        texts.push_back(good);
+        texts.back()[i] = 'G';
+    }
+    for (const std::string& text : texts) {
+        ringside_request id;
+        schema::RequestId known;
+        const bool parsed = schema::parse_traceparent(text.c_str(), text.size(), known);
+        const bool extracted = ringside_extract_text(text.c_str(), text.size(), &id) == 1;
+        CHECK_MESSAGE(extracted == parsed, text);
+    }
+}
+
+TEST_CASE("api: a request id as bytes comes back; other bytes are refused") {
+    const ringside_call call = call_of(1, 2, 3);
+    std::uint8_t bytes[RINGSIDE_BINARY_BYTES];
+    REQUIRE(ringside_inject_binary(&call, bytes) == 29);
+    ringside_request id;
+    CHECK(ringside_extract_binary(bytes, 29, &id) == 1);
+    CHECK(same(id, call.id));
+    CHECK(ringside_extract_binary(bytes, 26, &id) == 0);
+    CHECK(same(id, ringside_request{}));
+    CHECK(ringside_extract_binary(nullptr, 29, &id) == 0);
+    for (const std::size_t at : {0u, 1u, 18u}) {
+        std::uint8_t wrong[RINGSIDE_BINARY_BYTES];
+        std::memcpy(wrong, bytes, sizeof wrong);
+        wrong[at] ^= 1;
+        CHECK(ringside_extract_binary(wrong, 29, &id) == 0);
+    }
+}
+
+TEST_CASE("api: a table that is longer than ours is not to be had; a shorter one is") {
+    Sandbox box;
+    box.run([&] {
+        EXPECT(ringside_api(sizeof(ringside_functions) + 8) == nullptr);
+        EXPECT(ringside_api(64) != nullptr);
+    });
+}
+
+TEST_CASE("api: attributes and RPCs shorter than ours are read as far as they go") {
+    Sandbox box;
+    box.control().source_mask.store(~0u);
+    box.set_capture(true);
+    const pid_t pid = box.run([&] {
+        EXPECT(box.load());
+        ringside_attributes attributes{};
+        attributes.size = 16;
+        attributes.domain = "d";
+        attributes.payload_type = RINGSIDE_SIGNED;
+        attributes.payload.i = 5;
+        ringside_mark_with("mark", &attributes);
+        ringside_rpc what = rpc("method");
+        what.size = 16;
+        what.peer = "not read";
+        const ringside_call call = ringside_client_begin(&what);
+        ringside_client_end(&call, 99, 0);
+    });
+    const auto records = SegmentView(box.segment_of(pid)).records(0);
+    REQUIRE(records.size() == 3);
+    CHECK(records[0].words[3] == 0);
+    CHECK(static_cast<std::uint32_t>(records[1].words[8]) == 0);
+    // A status that is not known is an error.
+    CHECK((records[2].words[3] >> 56) == 1);
+}
+
+TEST_CASE("api: servers nest: each end gives the thread back what it served before") {
+    Sandbox box;
+    box.control().source_mask.store(~0u);
+    box.set_capture(true);
+    box.run([&] {
+        EXPECT(box.load());
+        const ringside_rpc what = rpc("m");
+        const ringside_request outer_id{1, 2, 3}, inner_id{4, 5, 6};
+        const auto served = [] {
+            inject::HookScope hook;
+            return hook.lane().context().span.value;
+        };
+        const ringside_call outer = ringside_server_begin(&outer_id, &what);
+        EXPECT(served() == 3);
+        const ringside_call inner = ringside_server_begin(&inner_id, &what);
+        EXPECT(served() == 6);
+        const ringside_call asked = ringside_client_begin(&what);
+        EXPECT(asked.id.trace_hi == 4 && asked.id.trace_lo == 5 && asked.id.span != 0);
+        ringside_server_end(&inner, RINGSIDE_OK, 0);
+        EXPECT(served() == 3);
+        ringside_server_end(&outer, RINGSIDE_OK, 0);
+        EXPECT(served() == 0);
+        // Ended twice: nothing is served, nothing to give back.
+        ringside_server_end(&outer, RINGSIDE_OK, 0);
+        EXPECT(served() == 0);
+        const ringside_call none = ringside_server_begin(nullptr, nullptr);
+        EXPECT(none.key != 0 && none.id.span == 0);
+    });
+}
+
+TEST_CASE("api: iterations are counted by name, and anew in each capture") {
+    Sandbox box;
+    box.control().source_mask.store(~0u);
+    box.set_capture(true);
+    const pid_t pid = box.run([&] {
+        EXPECT(box.load());
+        for (const char* name : {"a", "a", "b"}) ringside_iteration(name);
+        box.set_capture(false);
+        ringside_iteration("a");
+        box.set_capture(true);
+        ringside_iteration("a");
+    });
+    const auto records = SegmentView(box.segment_of(pid)).records(0);
+    REQUIRE(records.size() == 4);
+    CHECK(records[1].words[2] == 2);
+    CHECK(records[2].words[2] == 1);
+    CHECK(records[3].words[2] == 1);
+}
+
+TEST_CASE("api: off, nothing is written and nothing is there to send") {
+    Sandbox box;
+    const pid_t pid = box.run([&] {
+        EXPECT(box.load());
+        const ringside_rpc what = rpc("m");
+        const ringside_call call = ringside_client_begin(&what);
+        EXPECT(call.key == 0 && call.id.span == 0);
+        ringside_client_end(&call, RINGSIDE_OK, 0);
+        EXPECT(ringside_range_start("x") == 0 && ringside_active() == 0);
+        ringside_range_push("x");
+        ringside_set_worker("w", 1);
+    });
+    CHECK(SegmentView(box.segment_of(pid)).header().lanes_in_use.load() == 0);
+}
