@@ -21,7 +21,7 @@ def test(workspace):
     node = Node(workspace, "node")
     out = workspace.path("ranges")
     command = [kPython, "-W", "ignore", os.path.join(kWorkloads, "children.py"), "--conditions", workspace.conditions, "--out", out]
-    job = workspace.start("job", command + (["--early"] if early else []), node.environment())
+    job = workspace.start("job", node.job_command(*command, *(["--early"] if early else [])), node.environment())
     workspace.await_condition("ready", [job])
     trace = Trace(workspace, [node], workspace.path("trace"))
     workspace.announce("go")
