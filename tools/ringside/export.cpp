@@ -6,6 +6,7 @@
 
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/job_input.hpp"
+#include "tools/ringside/json_text.hpp"
 #include "tools/ringside/words.hpp"
 #include "viewer_export/out/chrome.hpp"
 
@@ -25,23 +26,21 @@ bool ends_with(const std::string& text, const std::string& end) {
 }
 
 std::string as_json(const std::string& path, const viewer_export::ChromeCounts& counts) {
-    return nlohmann::json{
-               {"path", path},
-               {"bytes", counts.bytes},
-               {"slices", counts.slices},
-               {"ranges", counts.ranges},
-               {"asyncs", counts.asyncs},
-               {"rpc_halves", counts.rpc_halves},
-               {"iterations", counts.iterations},
-               {"instants", counts.instants},
-               {"counters", counts.counters},
-               {"rpc_requests", counts.rpc_requests},
-               {"rpc_replies", counts.rpc_replies},
-               {"fwdbwd", counts.fwdbwd},
-               {"lost", counts.lost},
-           }
-               .dump(2) +
-           "\n";
+    return json_text(nlohmann::json{
+        {"path", path},
+        {"bytes", counts.bytes},
+        {"slices", counts.slices},
+        {"ranges", counts.ranges},
+        {"asyncs", counts.asyncs},
+        {"rpc_halves", counts.rpc_halves},
+        {"iterations", counts.iterations},
+        {"instants", counts.instants},
+        {"counters", counts.counters},
+        {"rpc_requests", counts.rpc_requests},
+        {"rpc_replies", counts.rpc_replies},
+        {"fwdbwd", counts.fwdbwd},
+        {"lost", counts.lost},
+    });
 }
 
 std::string as_text(const std::string& path, const viewer_export::ChromeCounts& counts) {

@@ -94,6 +94,10 @@ Result<std::string> OutputDir::take(const std::string& source, bool keep_source)
     }
     if (keep_source || error) {
         error = place(source, target);
+        if (!error && !keep_source) {
+            fs::remove(source, error);
+            error.clear();  // it is here; that it is there, too, hurts nobody
+        }
     }
     if (error) {
         return Error{ErrorCode::kInternal, "put " + source + " into " + shown_ + ": " +

@@ -7,6 +7,7 @@
 
 #include "tools/ringside/agents.hpp"
 #include "tools/ringside/command.hpp"
+#include "tools/ringside/json_text.hpp"
 #include "tools/ringside/words.hpp"
 
 namespace ringside::tools {
@@ -23,7 +24,7 @@ std::string command_text(const fbs::ProcessT& process) {
     for (const std::string& argument : process.command_line) {
         text += (text.empty() ? "" : " ") + argument;
     }
-    return text.empty() ? process.executable : text;
+    return one_line(text.empty() ? process.executable : text);
 }
 
 std::string sources_text(const fbs::ProcessT& process) {
@@ -102,7 +103,7 @@ int run_ps(const PsOptions& options) {
     if (status != kExitGood && list.empty()) {
         return status;
     }
-    const auto printed = print(options.json ? list.dump(2) + "\n" : columns(rows));
+    const auto printed = print(options.json ? json_text(list) : columns(rows));
     return printed ? status : fail(printed.error());
 }
 

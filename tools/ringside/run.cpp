@@ -132,6 +132,9 @@ Result<fbs::TraceReplyT> finish(const std::string& endpoint, const OutputDir& ou
             return Error{ErrorCode::kInternal,
                          "write the dump of node " + node->name + ": " + node->error};
         }
+        if (!node->error.empty()) {
+            say(node->error);
+        }
         const auto path = output.take(node->path, false);
         if (!path) {
             return path.error();
@@ -142,6 +145,7 @@ Result<fbs::TraceReplyT> finish(const std::string& endpoint, const OutputDir& ou
     if (!index) {
         return index.error();
     }
+    reply->job_index = *index;
     return reply;
 }
 
@@ -168,8 +172,35 @@ void say_bad_verdicts(const fbs::TraceReplyT& reply) {
     }
 }
 
-Result<void> show(const Options& options, const OutputDir& output) {
-    const auto job = load_input({{output.absolute()}, true});
+/// Where the beginning of a dump lies whose agent did not live to end it.
+void say_partial(const OutputDir& output) {
+    std::error_code error;
+    for (const auto& entry : fs::recursive_directory_iterator(output.absolute(), error)) {
+        if (entry.path().extension() == ".partial") {
+            say("what was written until then is in " + entry.path().string() +
+                "; the rest is lost; `ringside table` reads that file");
+        }
+    }
+}
+
+void say_if_empty(const fbs::TraceReplyT& reply) {
+    const bool something =
+        std::any_of(reply.nodes.begin(), reply.nodes.end(),
+                    [](const auto& node) { return node->records != 0 || node->lost != 0; });
+    if (!something) {
+        say("nothing was recorded: no process did anything that ringside traces (PyTorch, NVTX, "
+            "ITT, its own API); is it the Python that has your PyTorch?");
+    }
+}
+
+Result<void> show(const Options& options, const fbs::TraceReplyT& reply) {
+    // The files by name: a dump that could not be finished is one of them, under its partial name.
+    std::vector<std::string> files;
+    for (const auto& node : reply.nodes) {
+        files.push_back(node->path);
+    }
+    files.push_back(reply.job_index);
+    const auto job = load_input({files, true});
     if (!job) {
         return job.error();
     }
@@ -190,12 +221,14 @@ void conclude(const Options& options, const std::string& endpoint, const OutputD
     const auto reply = finish(endpoint, output);
     if (!reply) {
         fail(reply.error());
+        say_partial(output);
         return;
     }
     say_bad_verdicts(*reply);
-    if (const auto shown = show(options, output); !shown) {
+    if (const auto shown = show(options, *reply); !shown) {
         fail(shown.error());
     }
+    say_if_empty(*reply);
     say(summary(*reply, output));
 }
 

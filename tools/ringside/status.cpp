@@ -7,6 +7,7 @@
 #include "schema/units.hpp"
 #include "tools/ringside/agents.hpp"
 #include "tools/ringside/command.hpp"
+#include "tools/ringside/json_text.hpp"
 #include "tools/ringside/words.hpp"
 
 namespace ringside::tools {
@@ -69,7 +70,7 @@ int run_status(const StatusOptions& options) {
             list.push_back(as_json(endpoint, reply));
             text += as_text(endpoint, reply);
         });
-    const auto printed = print(options.json ? list.dump(2) + "\n" : text);
+    const auto printed = print(options.json ? json_text(list) : text);
     return printed ? status : fail(printed.error());
 }
 

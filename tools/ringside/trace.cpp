@@ -3,9 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "agent/control/endpoint.hpp"
@@ -106,7 +108,12 @@ Result<std::vector<std::string>> bring_together(const fbs::TraceReplyT& reply,
         sources.push_back(reply.job_index);
     }
     for (const std::string& source : sources) {
-        auto path = output.take(source, true);
+        std::error_code error;
+        if (!std::filesystem::exists(source, error)) {
+            say(source + " is on its node's host alone; copy it into " + output.shown());
+            continue;
+        }
+        auto path = output.take(source, false);
         if (!path) {
             return path.error();
         }
@@ -189,7 +196,8 @@ Action setup_trace(CLI::App& verb, const Words&) {
         "  ringside trace --duration 2s\n"
         "  ringside trace --hosts ipc:///tmp/a.sock,ipc:///tmp/b.sock -o DIR\n"
         "Ctrl-C ends the capture early and writes what there is; a second one gives it up.\n"
-        "Exit status: 0 all verdicts good, 1 some not (killed, hung, refused, unreachable, ...), 2 "
+        "Exit status: 0 all verdicts good and nothing lost, 1 not so (killed, hung, refused, "
+        "unreachable, records lost, ...), 2 "
         "usage,\n"
         "3 nothing matched, 4 no agent there, 5 refused, 130 given up by Ctrl-C");
     return [options] { return run_trace(*options); };

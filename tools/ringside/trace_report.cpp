@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/ringside/command.hpp"
+#include "tools/ringside/json_text.hpp"
 #include "tools/ringside/words.hpp"
 
 namespace ringside::tools {
@@ -44,7 +45,7 @@ std::string verdict_line(const fbs::ProcessVerdictT& process) {
            verdict_word(process.verdict) +
            (process.reason.empty() ? "" : " (" + process.reason + ")") + ", " +
            grouped(process.events) + " events, " + grouped(process.lost) +
-           " lost: " + process.command + "\n";
+           " lost: " + one_line(process.command) + "\n";
 }
 
 std::int64_t worst_bound_ns(const fbs::TraceReplyT& reply) {
@@ -107,8 +108,9 @@ nlohmann::json verdict_json(const fbs::TraceReplyT& reply, const fbs::ProcessVer
 }  // namespace
 
 int trace_status(const fbs::TraceReplyT& reply) {
-    const bool nodes = std::all_of(reply.nodes.begin(), reply.nodes.end(),
-                                   [](const auto& node) { return node->error.empty(); });
+    const bool nodes = std::all_of(reply.nodes.begin(), reply.nodes.end(), [](const auto& node) {
+        return node->error.empty() && node->lost == 0;
+    });
     const bool verdicts =
         std::all_of(reply.verdicts.begin(), reply.verdicts.end(),
                     [](const auto& process) { return is_good(process->verdict, process->reason); });
@@ -146,25 +148,23 @@ std::string trace_json(const fbs::TraceReplyT& reply, const std::vector<std::str
     for (const auto& process : reply.verdicts) {
         verdicts.push_back(verdict_json(reply, *process));
     }
-    return nlohmann::json{
-               {"capture_id", reply.capture_id},
-               {"nodes", nodes},
-               {"processes", verdicts},
-               {"joined_requests", reply.joined_requests},
-               {"joined_replies", reply.joined_replies},
-               {"orphans", reply.orphans},
-               {"cut", reply.cut},
-               {"unfinished", reply.unfinished},
-               {"ambiguous", reply.ambiguous},
-               {"order_violations", reply.order_violations},
-               {"start_spread_ns", reply.start_spread_ns},
-               {"duration_ns", reply.duration_ns},
-               {"clock_bound_ns", worst_bound_ns(reply)},
-               {"paths", paths},
-               {"all_good", trace_status(reply) == kExitGood},
-           }
-               .dump(2) +
-           "\n";
+    return json_text(nlohmann::json{
+        {"capture_id", reply.capture_id},
+        {"nodes", nodes},
+        {"processes", verdicts},
+        {"joined_requests", reply.joined_requests},
+        {"joined_replies", reply.joined_replies},
+        {"orphans", reply.orphans},
+        {"cut", reply.cut},
+        {"unfinished", reply.unfinished},
+        {"ambiguous", reply.ambiguous},
+        {"order_violations", reply.order_violations},
+        {"start_spread_ns", reply.start_spread_ns},
+        {"duration_ns", reply.duration_ns},
+        {"clock_bound_ns", worst_bound_ns(reply)},
+        {"paths", paths},
+        {"all_good", trace_status(reply) == kExitGood},
+    });
 }
 
 }  // namespace ringside::tools

@@ -8,6 +8,7 @@
 #include "schema/frame.hpp"
 #include "schema/segment.hpp"
 #include "tools/ringside/command.hpp"
+#include "tools/ringside/json_text.hpp"
 #include "tools/ringside/words.hpp"
 
 namespace ringside::tools {
@@ -37,7 +38,7 @@ nlohmann::json as_json() {
 }
 
 int run_version(bool json) {
-    const auto printed = print(json ? as_json().dump(2) + "\n" : as_text());
+    const auto printed = print(json ? json_text(as_json()) : as_text());
     return printed ? kExitGood : fail(printed.error());
 }
 

@@ -20,6 +20,15 @@ std::string with_unit(double value, const char* unit, int decimals) {
 
 }  // namespace
 
+std::string one_line(std::string text) {
+    for (char& c : text) {
+        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) {
+            c = '?';
+        }
+    }
+    return text;
+}
+
 std::string verdict_word(fbs::Verdict verdict) {
     switch (verdict) {
         case fbs::Verdict::Captured:

@@ -10,6 +10,9 @@
 
 namespace ringside::tools {
 
+/// Without control characters: what a job calls itself must not move a terminal's cursor or break a table.
+std::string one_line(std::string text);
+
 /// "captured", "nothing recorded", ... as the architecture names them.
 std::string verdict_word(fbs::Verdict verdict);
 /// Whether `trace` may exit 0 with it: captured, exited, or nothing recorded because no framework was loaded.

@@ -96,7 +96,8 @@ std::string passed_over_line(const model::Job& job) {
     static constexpr std::array<std::pair<Loss, const char*>, 5> kReasons = {{
         {Loss::kStackTooDeep, "nested too deep"},
         {Loss::kTableFull, "too many calls in flight"},
-        {Loss::kLaneRefused, "threads without a lane"},
+        {Loss::kLaneRefused,
+         "calls of threads without a lane (make the segments' file system larger)"},
         {Loss::kReentered, "inside a hook"},
         {Loss::kUnmatchedEnd, "ends without a begin"},
     }};
