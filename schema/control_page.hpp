@@ -42,6 +42,11 @@ enum class CaptureOption : std::uint32_t {
     kProfileMemory = 1u << 1,
 };
 
+constexpr std::uint32_t capture_options(bool record_shapes, bool profile_memory) {
+    return (record_shapes ? static_cast<std::uint32_t>(CaptureOption::kRecordShapes) : 0u) |
+           (profile_memory ? static_cast<std::uint32_t>(CaptureOption::kProfileMemory) : 0u);
+}
+
 struct ControlPage {
     std::uint64_t magic;  ///< anything but kControlMagic means off
     std::uint32_t layout;

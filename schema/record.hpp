@@ -4,7 +4,7 @@
 //
 //   word     0        1        2          3            | 4 ...
 //   Range    header   begin    end        argument     |
-//   Operator header   begin    end        sequence     | threads   scope     correlation  reserved
+//   Operator header   begin    end        sequence     | threads   scope     correlation  shapes
 //   Async    header   ticks    key        argument     |
 //   RpcBegin header   ticks    key        bytes        | trace hi  trace lo  span         parent span
 //                                                      | peer,self module,type wire id    mode, side, ids
@@ -111,6 +111,10 @@ enum class TorchScope : std::uint8_t {
     kUser = 7,
 };
 
+/// A CPU allocation or deallocation of torch, on request: a Mark of this name. value: the address; argument: bytes, negative when they go;
+/// the name's attribute set says that the argument is signed.
+inline constexpr char kMemoryName[] = "[memory]";
+
 /// Details of a Context record. "Again" repeats the context after a drop: between the two it is unknown.
 inline constexpr std::uint8_t kContextOn = 1;
 inline constexpr std::uint8_t kContextAgain = 2;
@@ -149,7 +153,8 @@ struct OperatorRecord {
     std::uint32_t forward_thread;  ///< of the forward operator, for a backward one; 0: none
     std::uint64_t scope;           ///< TorchScope
     std::uint64_t correlation;     ///< reserved for GPU work, 0
-    std::uint64_t reserved;
+    std::uint32_t shapes;          ///< NameId of the input shapes' text, on request; 0: none
+    std::uint32_t reserved;
 };
 static_assert(sizeof(OperatorRecord) == 2 * kCellBytes && offsetof(OperatorRecord, thread) == 32);
 

@@ -10,6 +10,14 @@ using schema::RecordHeader;
 using schema::RecordKind;
 
 constexpr std::uint32_t kWords = schema::kCellWords;
+/// Of an Operator: the name id of its input shapes in the low half.
+constexpr std::uint32_t kShapesWord = offsetof(schema::OperatorRecord, shapes) / 8;
+constexpr std::uint32_t kOperatorCells = schema::record_cells(RecordKind::kOperator);
+
+bool shapes_known(const DrainScope& scope, const std::uint64_t* record) {
+    const auto shapes = static_cast<std::uint32_t>(record[kShapesWord]);
+    return shapes == schema::kNoName.value || scope.names.used(shapes);
+}
 
 }  // namespace
 
@@ -162,7 +170,8 @@ std::uint32_t LaneDrainer::keep_plain(const DrainScope& scope, const std::uint64
         const std::uint32_t cells = shape >> 16;
         if ((shape != kShape(RecordKind::kRange) && shape != kShape(RecordKind::kOperator)) ||
             cells > count - at || !range.contains(record[1]) ||
-            !scope.names.used(static_cast<std::uint32_t>(record[0] >> 32)))
+            !scope.names.used(static_cast<std::uint32_t>(record[0] >> 32)) ||
+            (cells == kOperatorCells && !shapes_known(scope, record)))
             break;
         end = encoder_.record(record, end);
         at += cells;
@@ -192,6 +201,8 @@ void LaneDrainer::keep(DrainScope& scope, const Unit& unit, std::uint64_t positi
     last_ = position + unit.cells;
     ++records_;
     scope.names.use(scope.segment, unit.header.name.value);
+    if (unit.header.kind == RecordKind::kOperator)
+        scope.names.use(scope.segment, static_cast<std::uint32_t>(unit.record[kShapesWord]));
     if (static_cast<std::uint16_t>(unit.header.kind) >
         static_cast<std::uint16_t>(RecordKind::kOperator)) [[unlikely]]
         note(scope, unit, position + (unit.cells - unit.header.cells));

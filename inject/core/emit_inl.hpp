@@ -36,7 +36,7 @@ public:
     /// nothing is written or counted
     bool end_range(std::uint64_t key);
 
-    /// As end_range(), written as an Operator.
+    /// As end_range(), written as an Operator; the argument of its begin_range() is the NameId of its input shapes, or 0.
     /// @param sequence  -1: none   @param scope  schema::TorchScope
     bool end_operator(std::uint64_t key, std::int64_t sequence, std::uint32_t thread,
                       std::uint32_t forward_thread, std::uint64_t scope);
@@ -282,8 +282,11 @@ inline bool ThreadLane::end_operator(std::uint64_t key, std::int64_t sequence, s
     schema::RecordHeader header = schema::RecordHeader::unpack(what);
     header.kind = schema::RecordKind::kOperator;
     header.cells = 2;
-    put(schema::OperatorRecord{header.pack(), open.begin.load(std::memory_order_relaxed), end.value,
-                               sequence, thread, forward_thread, scope, 0, 0},
+    put(
+        schema::OperatorRecord{
+            header.pack(), open.begin.load(std::memory_order_relaxed), end.value, sequence, thread,
+            forward_thread, scope, 0,
+            static_cast<std::uint32_t>(open.argument.load(std::memory_order_relaxed)), 0},
         end, inline_text(what, entry));
     pop(entry);
     return true;

@@ -282,10 +282,11 @@ class Workers:
 class Trace:
     """`ringside trace` over all nodes, running until it is told to end (as a user's Ctrl-C does)."""
 
-    def __init__(self, workspace, nodes, output, duration="120s"):
+    def __init__(self, workspace, nodes, output, duration="120s", options=()):
         self.output = output
-        self.child = workspace.start("trace", [*nodes[0].prefix, kCommand, "trace", "--hosts", ",".join(n.endpoint for n in nodes), "--duration", duration,
-                                               "-o", output, "--json"], dict(os.environ, **(nodes[0].host.environment if nodes[0].host else {})))
+        arguments = [*nodes[0].prefix, kCommand, "trace", "--hosts", ",".join(n.endpoint for n in nodes), "--duration", duration, "-o", output, "--json"]
+        self.child = workspace.start("trace-%d" % len(workspace.children), arguments + list(options),
+                                     dict(os.environ, **(nodes[0].host.environment if nodes[0].host else {})))
         wait_until("the trace to capture", lambda: "capturing" in self.child.err(), children=[self.child])
 
     def end(self, expect=0):

@@ -1,10 +1,11 @@
 """A deterministic piece of training that can watch itself by torch's own profilers: forward, backward, optimizer, a DataLoader with workers.
 
-    profiled.py --out FILE [--profiler none|kineto|legacy] [--shapes] [--memory] [--workers N]
+    profiled.py --out FILE [--profiler none|kineto|legacy] [--shapes] [--memory] [--workers N] [--conditions DIR]
 
 Everything happens inside one user range, "measured", after a round of warming up. Writes a JSON object: "loss", and with a profiler "events", in
 the order of their begin (in us where "resolution_ns" is 1000): name, thread (numbered from 0 as they appear), begin, end, sequence, forward_thread, shapes, bytes; and "table", the
-profiler's own summary: {name: calls}.
+profiler's own summary: {name: calls}; "rows", the same by input shapes: [name, shapes, calls, bytes, own bytes]. With --conditions it says
+DIR/ready before that range, begins it after DIR/go, says DIR/done and leaves after DIR/leave.
 """
 import argparse
 import collections
@@ -12,6 +13,8 @@ import json
 
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+import conditions
 
 kMeasured = "measured"
 kBatches, kBatch, kFeatures = 4, 5, 8
@@ -93,11 +96,15 @@ def main():
     parser.add_argument("--shapes", action="store_true")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--conditions")
     options = parser.parse_args()
     torch.set_num_threads(1)
     Training(options.workers).epoch()
     training = Training(options.workers)
     told = {"torch": torch.__version__}
+    if options.conditions:
+        conditions.announce(options.conditions, "ready")
+        conditions.await_condition(options.conditions, "go")
     if options.profiler == "none":
         with torch.autograd.profiler.record_function(kMeasured):
             told["loss"] = training.epoch()
@@ -111,9 +118,14 @@ def main():
                 event[field] = number
         told["events"] = events
         told["resolution_ns"] = 1000 if all(e["begin"] % 1000 == 0 for e in events) else 1
+        told["rows"] = [[row.key, str(row.input_shapes), row.count, row.cpu_memory_usage, row.self_cpu_memory_usage]
+                        for row in profiler.key_averages(group_by_input_shape=True)]
         told["table"] = dict(collections.Counter({row.key: row.count for row in profiler.key_averages()}))
     with open(options.out, "w") as out:
         json.dump(told, out)
+    if options.conditions:
+        conditions.announce(options.conditions, "done")
+        conditions.await_condition(options.conditions, "leave")
 
 
 if __name__ == "__main__":

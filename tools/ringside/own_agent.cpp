@@ -45,6 +45,8 @@ ChildOptions agent_command(const OwnAgentOptions& options, const std::string& en
     if (!options.node.empty()) {
         child.arguments.insert(child.arguments.end(), {"--node", options.node});
     }
+    if (options.record_shapes) child.arguments.emplace_back("--record-shapes");
+    if (options.profile_memory) child.arguments.emplace_back("--profile-memory");
     child.environment = {
         {"RINGSIDE_DISABLE", "1"}};  // where the user preloads the shim into everything
     child.own_group = true;          // Ctrl-C is for the command; the agent ends after it

@@ -20,6 +20,8 @@ struct OwnAgentOptions {
     std::string output_root;  ///< exists
     std::string dump_name;    ///< folder beneath it
     std::string node;         ///< empty: the agent's default
+    bool record_shapes = false;
+    bool profile_memory = false;
 };
 
 /// @thread main thread

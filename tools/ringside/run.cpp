@@ -40,6 +40,8 @@ struct Options {
     std::string table;
     std::string node;
     bool json = false;
+    bool record_shapes = false;
+    bool profile_memory = false;
 };
 
 /// Our own failure is 125 here, whatever it was: the other codes are the command's.
@@ -271,8 +273,10 @@ int run_traced(const Options& options, const Words& words) {
     const Workshop workshop(*output);
     const std::string root = agent::default_root();
     const std::string job = "run-" + pid;
-    const auto agent = OwnAgent::start(
-        {paths->agent, root, job, output->absolute(), workshop.name(), options.node}, signals);
+    const auto agent =
+        OwnAgent::start({paths->agent, root, job, output->absolute(), workshop.name(), options.node,
+                         options.record_shapes, options.profile_memory},
+                        signals);
     if (!agent) {
         return own_failure(agent.error());
     }
@@ -294,6 +298,10 @@ Action setup_run(CLI::App& verb, const Words& rest) {
                     "this node's name; default RINGSIDE_NODE, else the host's name")
         ->type_name("NAME");
     verb.add_flag("--json", options->json, "the table as one JSON object");
+    verb.add_flag("--record-shapes", options->record_shapes,
+                  "operators with their input shapes; costs a microsecond each");
+    verb.add_flag("--profile-memory", options->profile_memory,
+                  "CPU memory that tensors take and give back");
     verb.footer(
         "Examples:\n"
         "  ringside run -- /usr/bin/python3 train.py --epochs 1\n"

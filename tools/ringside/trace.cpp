@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/control/endpoint.hpp"
+#include "schema/control_page.hpp"
 #include "tools/ringside/agents.hpp"
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/options.hpp"
@@ -31,6 +32,8 @@ struct Options {
     std::string output;
     bool finish = false;
     bool json = false;
+    bool record_shapes = false;
+    bool profile_memory = false;
 };
 
 /// What the user wants of a running trace, by the signals that have come: the first ends it early, the second throws it away.
@@ -91,6 +94,7 @@ Result<fbs::TraceRequestT> request_of(const Options& options,
     request.duration_ms = *duration;
     request.pids = *pids;
     request.finish = options.finish;
+    request.options = schema::capture_options(options.record_shapes, options.profile_memory);
     return request;
 }
 
@@ -182,10 +186,17 @@ Action setup_trace(CLI::App& verb, const Words&) {
     CLI::Option* const pids =
         verb.add_option("--pid", options->pids, "these processes only; repeated or with commas")
             ->type_name("N");
+    CLI::Option* const shapes =
+        verb.add_flag("--record-shapes", options->record_shapes,
+                      "operators with their input shapes; costs a microsecond each");
+    CLI::Option* const memory = verb.add_flag("--profile-memory", options->profile_memory,
+                                              "CPU memory that tensors take and give back");
     verb.add_flag("--finish", options->finish,
                   "end the captures that run from the start (ringside-agent --capture-from-start)")
         ->excludes(duration)
-        ->excludes(pids);
+        ->excludes(pids)
+        ->excludes(shapes)
+        ->excludes(memory);
     verb.add_option("-o,--output", options->output,
                     "where dumps and index go; default ringside-<job>-<pid>")
         ->type_name("DIR");

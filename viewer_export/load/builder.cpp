@@ -66,6 +66,7 @@ Index JobBuilder::node_of(const fbs::FileHeader& header) {
     node.boot_id = text_of(header.boot_id());
     node.agent_version = text_of(header.agent_version());
     node.capture_id = header.capture_id();
+    node.options = header.options();
     node.start_ticks = header.start_ticks();
     if (const fbs::Calibration* c = header.calibration()) {
         node.calibration = {c->reference_ticks(), c->reference_ns(), c->ticks_per_second(),

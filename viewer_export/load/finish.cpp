@@ -84,10 +84,13 @@ void JobBuilder::add_open_ranges(Index lane_index) {
                                        });
         if (ended) continue;
         const bool is_operator = header.kind == schema::RecordKind::kOperator;
-        lane.ranges.push_back(
-            {begin, begin, model::kNoPosition, static_cast<std::int64_t>(open.argument()), name,
-             kNone, 0, 0, schema::record_source(header.flags), schema::record_detail(header.flags),
-             End::kOpen, is_operator, attributes_of(lane.process, header.name.value)});
+        // Torch's is the name of the input shapes, which the dump has only once the operator has ended.
+        const bool of_torch = schema::record_source(header.flags) == schema::SourceId::kTorch;
+        lane.ranges.push_back({begin, begin, model::kNoPosition,
+                               of_torch ? 0 : static_cast<std::int64_t>(open.argument()), name,
+                               kNone, 0, 0, schema::record_source(header.flags),
+                               schema::record_detail(header.flags), End::kOpen, is_operator,
+                               attributes_of(lane.process, header.name.value)});
     }
 }
 

@@ -152,12 +152,15 @@ void JobBuilder::add_range(const DecodedRecord& record, std::uint64_t position, 
     const RecordHeader header = record.header();
     const bool is_operator = header.kind == RecordKind::kOperator;
     const std::uint64_t* words = record.words;
+    const Index process = job_.lanes[lane].process;
+    const std::uint32_t shapes = is_operator ? low(words[7]) : 0;
     job_.lanes[lane].ranges.push_back(
         {as_ticks(words[1]), as_ticks(words[2]), position, static_cast<std::int64_t>(words[3]),
          record_name(header, lane), kNone, is_operator ? low(words[4]) : 0,
          is_operator ? high(words[4]) : 0, schema::record_source(header.flags),
          schema::record_detail(header.flags), model::End::kEnded, is_operator,
-         attributes_of(job_.lanes[lane].process, header.name.value)});
+         attributes_of(process, header.name.value),
+         shapes == 0 ? kNone : name_of(process, shapes)});
 }
 
 void JobBuilder::add_rpc_begin(const DecodedRecord& record, std::uint64_t position, Index lane) {

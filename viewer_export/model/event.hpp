@@ -52,10 +52,11 @@ struct Range {
     End end;
     bool is_operator;
     Index attributes = kNone;  ///< Job::attributes
+    Index shapes = kNone;      ///< Operator: Job::names; the text of its input shapes
 
     std::int64_t duration_ns() const { return end_ns - begin_ns; }
 };
-static_assert(sizeof(Range) == 56);
+static_assert(sizeof(Range) == 64);
 
 /// A range that may end on another thread: an AsyncBegin and its AsyncEnd.
 struct AsyncRange {

@@ -88,6 +88,7 @@ struct Node {
     std::string error;
     std::string agent_version;
     std::uint64_t capture_id = 0;
+    std::uint32_t options = 0;  ///< schema::CaptureOption: what was asked for
     Calibration calibration;
     ClockCorrection clock;   ///< from the index, whether applied or not
     bool has_clock = false;  ///< the index has this node

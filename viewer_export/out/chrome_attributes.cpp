@@ -1,4 +1,5 @@
 // What a framework said of an event beside its name (NVTX's and ITT's domains, categories, colours, payloads), as arguments.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -10,6 +11,40 @@ namespace ringside::viewer_export::chrome {
 using model::Index;
 using model::kNone;
 using schema::PayloadType;
+
+namespace {
+
+/// Takes `prefix` off the front of `text`.
+bool take(std::string_view& text, std::string_view prefix) {
+    if (!text.starts_with(prefix)) return false;
+    text.remove_prefix(prefix.size());
+    return true;
+}
+
+/// `[5, 8]`, `[]`.
+bool take_list(std::string_view& text) {
+    if (!take(text, "[")) return false;
+    if (take(text, "]")) return true;
+    do {
+        take(text, "-");
+        const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+        if (digits == 0 || (digits > 1 && text.front() == '0')) return false;
+        text.remove_prefix(digits);
+    } while (take(text, ", "));
+    return take(text, "]");
+}
+
+/// `[[5, 8], [], [16]]`, `[]`: valid JSON as it is.
+bool is_list_of_lists(std::string_view text) {
+    if (!take(text, "[")) return false;
+    if (take(text, "]")) return text.empty();
+    do {
+        if (!take_list(text)) return false;
+    } while (take(text, ", "));
+    return take(text, "]") && text.empty();
+}
+
+}  // namespace
 
 /// Of a set, without the payload: `,"Domain":"d","Category":"c","Colour":"#aarrggbb"`.
 const std::string& EventWriter::set_args(Index attributes) {
@@ -67,6 +102,26 @@ void EventWriter::attribute_args(Index attributes, std::uint64_t argument) {
     } else if (argument != 0) {
         json_.text(",\"Argument\":");
         json_.number(static_cast<std::int64_t>(argument));
+    }
+}
+
+/// As Kineto's `[memory]` instants.
+void EventWriter::memory_args(const model::Value& value) {
+    json_.text("\"Bytes\":");
+    json_.number(static_cast<std::int64_t>(value.argument));
+    json_.text(",\"Addr\":");
+    json_.number(value.value);
+    json_.text(",\"Device Type\":0,\"Device Id\":-1");
+}
+
+/// As Kineto's: lists where the text is one of lists of numbers; it comes from the job, and may be anything.
+void EventWriter::shapes_args(Index shapes) {
+    const std::string& text = job_.names[shapes];
+    json_.text(",\"Input Dims\":");
+    if (is_list_of_lists(text)) {
+        json_.text(text);
+    } else {
+        json_.quoted(text);
     }
 }
 

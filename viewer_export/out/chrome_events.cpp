@@ -34,7 +34,12 @@ bool is_user_range(const model::Range& range) {
 }  // namespace
 
 EventWriter::EventWriter(const model::Job& job, JsonWriter& json, std::int64_t base_ns)
-    : job_(job), json_(json), base_ns_(base_ns), tracks_(job), names_(job) {
+    : job_(job),
+      json_(json),
+      base_ns_(base_ns),
+      memory_name_(job.names.find(schema::kMemoryName)),
+      tracks_(job),
+      names_(job) {
     for (std::vector<std::string>& heads : heads_) heads.resize(job.names.size());
     requests_.resize(job.halves.size());
 }
@@ -157,6 +162,7 @@ void EventWriter::range_args(const model::Range& range) {
             json_.text(",\"Fwd thread id\":");
             json_.number(static_cast<std::uint64_t>(range.forward_thread));
         }
+        if (range.shapes != kNone) shapes_args(range.shapes);
     } else {
         attribute_args(range.attributes, static_cast<std::uint64_t>(range.argument));
     }
@@ -215,9 +221,14 @@ void EventWriter::instant(const model::Value& value, std::string_view category) 
     json_.number(static_cast<std::uint64_t>(track.tid));
     json_.text(",\"ts\":");
     json_.us(value.ns - base_ns_);
-    json_.text(",\"args\":{\"Value\":");
-    json_.number(value.value);
-    attribute_args(value.attributes, value.argument);
+    json_.text(",\"args\":{");
+    if (value.name == memory_name_ && value.source == schema::SourceId::kTorch) {
+        memory_args(value);
+    } else {
+        json_.text("\"Value\":");
+        json_.number(value.value);
+        attribute_args(value.attributes, value.argument);
+    }
     if (value.request != kNone) json_.text(request_args(value.request));
     json_.text("}}");
     ++counts_.instants;

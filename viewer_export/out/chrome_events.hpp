@@ -38,6 +38,8 @@ private:
     const std::string& set_args(model::Index attributes);
     bool payload(model::Index attributes, std::uint64_t argument);
     void attribute_args(model::Index attributes, std::uint64_t argument);
+    void memory_args(const model::Value& value);
+    void shapes_args(model::Index shapes);
     // chrome_rpc.cpp
     void halves();
     void half_args(const model::Half& half, const model::Call& call);
@@ -61,6 +63,7 @@ private:
     const model::Job& job_;
     JsonWriter& json_;
     std::int64_t base_ns_;
+    model::Index memory_name_;  ///< of Job::names; kNone: no memory was recorded
     Tracks tracks_;
     model::RpcNames names_;
     ChromeCounts counts_;

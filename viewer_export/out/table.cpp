@@ -2,7 +2,9 @@
 #include "viewer_export/out/table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -15,6 +17,7 @@ namespace {
 
 constexpr std::size_t kNameWidth = 55;
 constexpr std::size_t kColumnWidth = 12;
+constexpr std::size_t kShapesWidth = 80;
 
 /// Characters as Python counts them: code points.
 std::size_t length_of(std::string_view text) {
@@ -47,12 +50,40 @@ std::string format_share(std::int64_t ns, std::int64_t total_ns) {
     return text;
 }
 
+/// As torch's `_format_memory`.
+std::string format_memory(std::int64_t bytes) {
+    constexpr std::array<std::pair<std::int64_t, const char*>, 3> kUnits = {
+        {{1 << 30, "GB"}, {1 << 20, "MB"}, {1 << 10, "KB"}}};
+    for (const auto& [size, unit] : kUnits) {
+        if (std::abs(bytes) < size) continue;
+        char text[64];
+        std::snprintf(text, sizeof text, "%.2f %s",
+                      static_cast<double>(bytes) / static_cast<double>(size), unit);
+        return text;
+    }
+    return std::to_string(bytes) + " B";
+}
+
+/// The columns that only some tables have.
+struct Columns {
+    bool memory = false;
+    bool node_id = false;
+    bool shapes = false;
+    std::size_t shapes_width = 0;
+};
+
+const char* shapes_of(const TableRow& row) {
+    return row.input_shapes.empty() ? "[]" : row.input_shapes.c_str();
+}
+
 using Cells = std::vector<std::string>;
 
 class Text {
 public:
-    Text(std::size_t name_width, std::size_t columns) : widths_(columns, kColumnWidth) {
-        widths_[0] = name_width;
+    Text(std::size_t name_width, std::size_t columns, const Columns& shown)
+        : widths_(columns, kColumnWidth) {
+        widths_.front() = name_width;
+        if (shown.shapes) widths_.back() = shown.shapes_width;
     }
     void separator() {
         for (const std::size_t width : widths_) out_.append(width, '-').append("  ");
@@ -73,7 +104,7 @@ private:
     std::string out_;
 };
 
-Cells cells_of(const TableRow& row, std::int64_t total_ns, bool full_names, bool node_id) {
+Cells cells_of(const TableRow& row, std::int64_t total_ns, bool full_names, const Columns& shown) {
     std::string name = printable(row.name);
     // Torch marks a name as cut from 52 characters on, even where nothing is cut off.
     if (!full_names && length_of(name) >= kNameWidth - 3)
@@ -85,34 +116,60 @@ Cells cells_of(const TableRow& row, std::int64_t total_ns, bool full_names, bool
                    format_time(static_cast<double>(row.self_cpu_ns)),
                    row.is_async ? "0" : format_share(row.cpu_ns, total_ns),
                    format_time(static_cast<double>(row.cpu_ns)),
-                   format_time(average),
-                   std::to_string(row.count)};
-    if (node_id) cells.push_back(std::to_string(row.node_id));
+                   format_time(average)};
+    if (shown.memory) {
+        cells.push_back(format_memory(row.cpu_memory_bytes));
+        cells.push_back(format_memory(row.self_cpu_memory_bytes));
+    }
+    cells.push_back(std::to_string(row.count));
+    if (shown.node_id) cells.push_back(std::to_string(row.node_id));
+    if (shown.shapes)
+        cells.push_back(first_characters(printable(shapes_of(row)), shown.shapes_width));
     return cells;
 }
 
-std::string torch_table(const std::vector<TableRow>& rows, const TableOptions& options) {
+Columns columns_of(const std::vector<TableRow>& rows, bool memory) {
+    Columns shown;
+    shown.memory = memory;
+    std::size_t longest = 0;
+    for (const TableRow& row : rows) {
+        shown.node_id = shown.node_id || row.node_id != -1;
+        shown.shapes = shown.shapes || !row.input_shapes.empty();
+        longest = std::max(longest, length_of(shapes_of(row)));
+    }
+    shown.shapes_width = std::min(longest + 4, kShapesWidth);
+    return shown;
+}
+
+Cells headers_of(const Columns& shown) {
+    Cells headers = {"Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"};
+    if (shown.memory) headers.insert(headers.end(), {"CPU Mem", "Self CPU Mem"});
+    headers.emplace_back("# of Calls");
+    if (shown.node_id) headers.emplace_back("Node ID");
+    if (shown.shapes) headers.emplace_back("Input Shapes");
+    return headers;
+}
+
+std::string torch_table(const std::vector<TableRow>& rows, const TableOptions& options,
+                        bool memory) {
     if (rows.empty()) return {};
     std::size_t longest = 0;
     std::int64_t total_ns = 0;
-    bool node_id = false;
     for (const TableRow& row : rows) {
         longest = std::max(longest, length_of(row.name));
         total_ns += row.self_cpu_ns;
-        node_id = node_id || row.node_id != -1;
     }
-    Cells headers = {"Name",      "Self CPU %",   "Self CPU",  "CPU total %",
-                     "CPU total", "CPU time avg", "# of Calls"};
-    if (node_id) headers.push_back("Node ID");
+    const Columns shown = columns_of(rows, memory);
+    const Cells headers = headers_of(shown);
     const std::size_t width = options.full_names ? longest + 4 : std::min(longest + 4, kNameWidth);
-    Text text(width, headers.size());
+    Text text(width, headers.size(), shown);
     text.separator();
     text.row(headers);
     text.separator();
     const std::size_t limit =
         options.row_limit == 0 ? rows.size() : std::min(rows.size(), options.row_limit);
     for (std::size_t i = 0; i < limit; ++i)
-        text.row(cells_of(rows[i], total_ns, options.full_names, node_id));
+        text.row(cells_of(rows[i], total_ns, options.full_names, shown));
     text.separator();
     return text.take() + "Self CPU time total: " + format_time(static_cast<double>(total_ns)) +
            "\n";
@@ -123,7 +180,7 @@ std::string torch_table(const std::vector<TableRow>& rows, const TableOptions& o
 schema::Result<std::string> render_table(const model::Job& job, const TableOptions& options) {
     const auto rows = table_rows(job, options);
     if (!rows) return rows.error();
-    std::string text = torch_table(*rows, options);
+    std::string text = torch_table(*rows, options, has_memory(job));
     for (const std::string& line : table_footer(job, *rows, options))
         text += printable(line) + "\n";
     return text;

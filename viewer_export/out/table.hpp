@@ -26,9 +26,15 @@ struct TableRow {
     std::uint64_t count = 0;
     std::int64_t self_cpu_ns = 0;
     std::int64_t cpu_ns = 0;
+    std::int64_t cpu_memory_bytes = 0;
+    std::int64_t self_cpu_memory_bytes = 0;
+    std::string input_shapes;  ///< as Python writes a list of lists; empty: unknown, or none
     std::int64_t first_begin_ns = 0;
     std::vector<model::Index> attributes = {};  ///< Job::attributes that its events have, each once
 };
+
+/// Whether memory was asked for on any node: then the table has torch's columns of it.
+bool has_memory(const model::Job& job);
 
 /// @return the names that sort_by takes
 const std::vector<std::string_view>& table_sort_keys();

@@ -37,6 +37,11 @@ void write_row(JsonWriter& json, const model::Job& job, const TableRow& row) {
     json.field("cpu_time_us", row.count == 0 ? 0.0
                                              : static_cast<double>(row.cpu_ns) / 1e3 /
                                                    static_cast<double>(row.count));
+    if (has_memory(job)) {
+        json.field("cpu_memory_usage", row.cpu_memory_bytes);
+        json.field("self_cpu_memory_usage", row.self_cpu_memory_bytes);
+    }
+    if (!row.input_shapes.empty()) json.field("input_shapes", row.input_shapes);
     write_labels(json, job, row, "domains", &model::Attributes::domain);
     write_labels(json, job, row, "categories", &model::Attributes::category);
     json.end_object();

@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "schema/control_page.hpp"
+#include "viewer_export/model/memory.hpp"
 #include "viewer_export/model/nesting.hpp"
 #include "viewer_export/model/rpc_tree.hpp"
 #include "viewer_export/out/table.hpp"
@@ -64,6 +66,7 @@ struct Key {
     Index name;   ///< of Job::names; kNone: the chain is the whole name
     int node_id;
     std::uint8_t suffix;
+    Index shapes = kNone;  ///< of Job::names
     bool operator==(const Key&) const = default;
 };
 
@@ -71,7 +74,8 @@ struct KeyHash {
     std::size_t operator()(const Key& key) const {
         const std::uint64_t names = static_cast<std::uint64_t>(key.chain) << 32 | key.name;
         const auto node = static_cast<std::uint64_t>(static_cast<std::uint32_t>(key.node_id));
-        return schema::mix64(names ^ schema::mix64(node << 8 | key.suffix));
+        const std::uint64_t shapes = static_cast<std::uint64_t>(key.shapes) << 40;
+        return schema::mix64(names ^ schema::mix64(shapes ^ (node << 8 | key.suffix)));
     }
 };
 
@@ -94,7 +98,8 @@ public:
     }
 
     std::vector<TableRow> rows() {
-        for (const model::Lane& lane : job_.lanes) add_lane(lane);
+        memory_ = model::memory_events(job_);
+        for (Index i = 0; i < job_.lanes.size(); ++i) add_lane(i);
         for (const model::AsyncRange& range : job_.asyncs) add_async(range);
         for (Index i = 0; i < job_.calls.size(); ++i) add_call(i);
         return merged();
@@ -134,19 +139,38 @@ private:
         return key;
     }
 
-    void add_lane(const model::Lane& lane) {
+    void add_lane(Index index) {
+        const model::Lane& lane = job_.lanes[index];
         const model::Nesting nesting = model::nest(lane.ranges, &left_out());
+        model::MemoryUse memory;
+        if (!memory_.empty()) memory = model::memory_use(lane.ranges, nesting, memory_[index]);
         for (std::size_t i = 0; i < lane.ranges.size(); ++i) {
             const model::Range& range = lane.ranges[i];
             if (nesting.folded[i] || left_out()[range.name]) continue;
-            const Key key = key_of(range.request, range.name, lane.process, suffix_of(range.end));
+            Key key = key_of(range.request, range.name, lane.process, suffix_of(range.end));
+            key.shapes = range.shapes;
             TableRow& row = group(key, range.begin_ns, range.end_ns).row;
             ++row.count;
             row.cpu_ns += range.duration_ns();
+            if (!memory_.empty()) {
+                row.cpu_memory_bytes += memory.total_bytes[i];
+                row.self_cpu_memory_bytes += memory.self_bytes[i];
+            }
             row.self_cpu_ns += nesting.self_ns[i];
             row.is_async = range.end != End::kEnded;
             note_attributes(row, range.attributes);
         }
+        for (const model::MemoryEvent& event : memory.outside) add_memory(event, lane.process);
+    }
+
+    /// As torch: what no operator took or gave back is a row of its own.
+    void add_memory(const model::MemoryEvent& event, Index process) {
+        const Key key =
+            key_of(event.request, job_.names.find(schema::kMemoryName), process, kNoSuffix);
+        TableRow& row = group(key, event.ns, event.ns).row;
+        ++row.count;
+        row.cpu_memory_bytes += event.bytes;
+        row.self_cpu_memory_bytes += event.bytes;
     }
 
     void add_async(const model::AsyncRange& range) {
@@ -203,8 +227,10 @@ private:
         std::unordered_map<std::string, std::size_t> known;
         for (Group& group : groups_) {
             group.row.name = text_of(group.key);
+            if (group.key.shapes != kNone) group.row.input_shapes = job_.names[group.key.shapes];
             const auto [entry, added] = known.try_emplace(
-                group.row.name + '\n' + std::to_string(group.row.node_id), rows.size());
+                group.row.name + '\n' + std::to_string(group.row.node_id) + group.row.input_shapes,
+                rows.size());
             if (added) {
                 rows.push_back(std::move(group.row));
                 continue;
@@ -213,6 +239,8 @@ private:
             row.count += group.row.count;
             row.cpu_ns += group.row.cpu_ns;
             row.self_cpu_ns += group.row.self_cpu_ns;
+            row.cpu_memory_bytes += group.row.cpu_memory_bytes;
+            row.self_cpu_memory_bytes += group.row.self_cpu_memory_bytes;
             row.is_async = row.is_async && group.row.is_async;
             for (const Index attributes : group.row.attributes) note_attributes(row, attributes);
         }
@@ -224,6 +252,7 @@ private:
     model::RpcNames names_;
     std::vector<int> node_ids_;
     std::vector<bool> left_out_;
+    std::vector<std::vector<model::MemoryEvent>> memory_;  ///< by lane; empty: none recorded
     std::unordered_map<Key, std::size_t, KeyHash> known_;
     std::vector<Group> groups_;
 };
@@ -235,12 +264,18 @@ double average_ns(const TableRow& row) {
 using Less = bool (*)(const TableRow&, const TableRow&);
 
 /// Numbers descend as torch's do; names and node ids ascend.
-constexpr std::array<std::pair<std::string_view, Less>, 7> kSortKeys = {{
+constexpr std::array<std::pair<std::string_view, Less>, 9> kSortKeys = {{
     {"cpu_time_total", [](const TableRow& a, const TableRow& b) { return a.cpu_ns > b.cpu_ns; }},
     {"self_cpu_time_total",
      [](const TableRow& a, const TableRow& b) { return a.self_cpu_ns > b.self_cpu_ns; }},
     {"cpu_time",
      [](const TableRow& a, const TableRow& b) { return average_ns(a) > average_ns(b); }},
+    {"cpu_memory_usage",
+     [](const TableRow& a, const TableRow& b) { return a.cpu_memory_bytes > b.cpu_memory_bytes; }},
+    {"self_cpu_memory_usage",
+     [](const TableRow& a, const TableRow& b) {
+         return a.self_cpu_memory_bytes > b.self_cpu_memory_bytes;
+     }},
     {"count", [](const TableRow& a, const TableRow& b) { return a.count > b.count; }},
     {"name", [](const TableRow& a, const TableRow& b) { return a.name < b.name; }},
     {"key", [](const TableRow& a, const TableRow& b) { return a.name < b.name; }},
@@ -248,6 +283,12 @@ constexpr std::array<std::pair<std::string_view, Less>, 7> kSortKeys = {{
 }};
 
 }  // namespace
+
+bool has_memory(const model::Job& job) {
+    constexpr auto kBit = static_cast<std::uint32_t>(schema::CaptureOption::kProfileMemory);
+    return std::any_of(job.nodes.begin(), job.nodes.end(),
+                       [](const model::Node& node) { return (node.options & kBit) != 0; });
+}
 
 const std::vector<std::string_view>& table_sort_keys() {
     static const std::vector<std::string_view> kKeys = [] {

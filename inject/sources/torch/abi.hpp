@@ -107,6 +107,13 @@ inline constexpr char kGlooExecuteByReference[] =
 inline constexpr char kGlooSequenceNumber[] = RS_GLOO "25getSequenceNumberForGroupEv";
 #undef RS_GLOO
 
+/// std::vector<std::vector<std::int64_t>> torch::profiler::impl::inputSizes(const RecordFunction&, bool)
+inline constexpr char kInputSizes[] =
+    "_ZN5torch8profiler4impl10inputSizesERKN2at14RecordFunctionEb";
+// c10::ProfiledCPUMemoryReporter: void New(void*, std::size_t), void Delete(void*)
+inline constexpr char kMemoryNew[] = "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm";
+inline constexpr char kMemoryDelete[] = "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv";
+
 #undef RS_RPC
 #undef RS_RPC_CONST
 #undef RS_AGENT

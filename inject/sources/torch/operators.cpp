@@ -8,6 +8,7 @@
 #include "inject/sources/torch/collectives.hpp"
 #include "inject/sources/torch/ended_elsewhere.hpp"
 #include "inject/sources/torch/pools.hpp"
+#include "inject/sources/torch/shapes.hpp"
 
 namespace ringside::inject::torch {
 namespace {
@@ -32,6 +33,7 @@ RangeOffsets g_offsets;  // written by prepare, before any callback is registere
 CalibrationResult g_calibrated = CalibrationResult::kUnsupported;
 std::uint64_t g_handle;
 bool g_registered;
+bool g_with_shapes;  // what the registered callback was asked for
 
 // Ranges that may end on another thread (gloo's), by RecordFunction: the key of their pair.
 constinit KeyedTable<std::uint64_t, kAsyncSets> g_async;
@@ -72,20 +74,33 @@ bool may_end_elsewhere(std::uint8_t scope) {
            scope == static_cast<std::uint8_t>(schema::TorchScope::kUser);
 }
 
+void begin(ThreadLane& lane, const char* range, const ShapesText* shapes) {
+    end_what_ended_elsewhere(lane);
+    const std::uint8_t scope = scope_of(range);
+    if (g_range_api.is_async != nullptr && g_range_api.is_async(range)) [[unlikely]]
+        return begin_async(lane, range, scope);
+    // The range's name last: where the table is full, its bytes belong to what is interned last.
+    const NameId inputs = shapes == nullptr ? schema::kNoName : intern_shapes(lane, *shapes);
+    const NameId name = lane.intern_cached(g_range_api.name(range));
+    lane.begin_range(SourceId::kTorch, scope, name, reinterpret_cast<std::uint64_t>(range),
+                     inputs.value);
+}
+
 // torch hands the result to the end callback and deletes it through its vtable: null, and the range is found by its address.
 void* on_start(void** context_out, const char* range) {
     *context_out = nullptr;
     HookScope hook;
-    if (!hook) return context_out;
-    ThreadLane& lane = hook.lane();
-    end_what_ended_elsewhere(lane);
-    const std::uint8_t scope = scope_of(range);
-    if (g_range_api.is_async != nullptr && g_range_api.is_async(range)) [[unlikely]] {
-        begin_async(lane, range, scope);
-        return context_out;
-    }
-    const NameId name = lane.intern_cached(g_range_api.name(range));
-    lane.begin_range(SourceId::kTorch, scope, name, reinterpret_cast<std::uint64_t>(range), 0);
+    if (hook) begin(hook.lane(), range, nullptr);
+    return context_out;
+}
+
+void* on_start_with_shapes(void** context_out, const char* range) {
+    *context_out = nullptr;
+    if ((capture_word() & 1) == 0) return context_out;
+    ShapesText shapes;
+    read_shapes(range, &shapes);
+    HookScope hook;
+    if (hook) begin(hook.lane(), range, &shapes);
     return context_out;
 }
 
@@ -106,25 +121,27 @@ void count_step(ThreadLane& lane, const char* range) {
     count_loss(schema::Loss::kTableFull);
 }
 
+template <bool kWithShapes>
 bool end_nested(ThreadLane& lane, const char* range, std::uint8_t scope) {
     const auto key = reinterpret_cast<std::uint64_t>(range);
     const bool backward = scope == static_cast<std::uint8_t>(schema::TorchScope::kBackward);
     const std::int64_t sequence =
         g_offsets.sequence == 0 ? -1 : field<std::int64_t>(range, g_offsets.sequence);
-    if (sequence < 0 && !backward) return lane.end_range(key);
+    if (sequence < 0 && !backward && !kWithShapes) return lane.end_range(key);
     const auto thread = g_offsets.thread == 0 ? 0 : field<std::uint32_t>(range, g_offsets.thread);
     const auto forward_thread =
         g_offsets.forward_thread == 0 ? 0 : field<std::uint32_t>(range, g_offsets.forward_thread);
     return lane.end_operator(key, sequence, thread, forward_thread, scope);
 }
 
+template <bool kWithShapes>
 void on_end(const char* range, void* /*context*/) {
     HookScope hook;
     if (!hook) return;
     const std::uint8_t scope = scope_of(range);
     end_what_ended_elsewhere(hook.lane());
     // Not on the stack: an async one, another thread's, or begun before the capture, which is no loss.
-    if (!end_nested(hook.lane(), range, scope)) {
+    if (!end_nested<kWithShapes>(hook.lane(), range, scope)) {
         if (!end_async(hook.lane(), range, scope) && may_end_elsewhere(scope))
             leave_word(reinterpret_cast<std::uint64_t>(range));
     } else if (scope == static_cast<std::uint8_t>(schema::TorchScope::kUser)) {
@@ -178,17 +195,22 @@ OperatorAbility prepare_operators(const SlotSet& libraries) {
     if (g_calibrated != CalibrationResult::kDone && !g_registered)
         g_calibrated = calibrate(api, &g_offsets);
     ability.missing_fields = missing_fields();
+    ability.shapes = prepare_shapes(libraries);
     return ability;
 }
 
-void attach_operators() {
-    if (g_registered || g_calibration_api.add_callback == nullptr) return;
+void attach_operators(bool with_shapes) {
+    if (g_calibration_api.add_callback == nullptr) return;
+    if (g_registered && with_shapes == g_with_shapes) return;
+    detach_operators();
     RecordFunctionCallback callback{};
-    callback.start = on_start;
-    callback.end = on_end;
+    callback.start = with_shapes ? on_start_with_shapes : on_start;
+    callback.end = with_shapes ? on_end<true> : on_end<false>;
     callback.sampling_probability = 1.0;
     std::memset(callback.scopes, 1, sizeof callback.scopes);
+    callback.needs_inputs = with_shapes ? 1 : 0;
     g_handle = g_calibration_api.add_callback(callback);
+    g_with_shapes = with_shapes;
     g_registered = true;
 }
 

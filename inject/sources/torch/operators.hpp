@@ -12,6 +12,7 @@ struct OperatorAbility {
     bool callbacks = false;  ///< ranges at all
     const char* missing_fields =
         nullptr;  ///< why scope, sequence number or forward thread are off; null: they are known
+    bool shapes = false;  ///< input shapes can be had
 };
 
 /// Looks up torch's functions and finds RecordFunction's fields (retried until it has worked).
@@ -19,9 +20,10 @@ struct OperatorAbility {
 /// @thread one at a time
 OperatorAbility prepare_operators(const SlotSet& libraries);
 
-/// Registers the callback; does nothing when it is registered.
+/// Registers the callback; does nothing when it is registered so.
+/// @param with_shapes  ranges have their input shapes; only where they can be had
 /// @thread as prepare_operators()
-void attach_operators();
+void attach_operators(bool with_shapes);
 
 /// Removes it. A callback that runs on another thread finishes on its own.
 /// @thread as prepare_operators()

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "inject/sources/torch/memory.hpp"
 #include "inject/sources/torch/operators.hpp"
 #include "inject/sources/torch/python_part.hpp"
 #include "inject/sources/torch/rpc.hpp"
@@ -17,6 +18,8 @@ using schema::SourceLevel;
 
 OperatorAbility g_operators;
 RpcAbility g_rpc;
+bool g_memory_slots;
+std::atomic<std::uint32_t> g_options{0};  // what the capture asks for
 std::atomic<bool> g_attached{false};
 std::atomic<std::uint32_t> g_publishing{0};
 
@@ -59,6 +62,10 @@ const char* python_reason() {
     return nullptr;
 }
 
+bool asked_for(schema::CaptureOption option) {
+    return (g_options.load(std::memory_order_relaxed) & static_cast<std::uint32_t>(option)) != 0;
+}
+
 void publish_now() {
     if (!g_attached.load(std::memory_order_acquire)) return;
     if (!g_operators.callbacks) {
@@ -74,6 +81,10 @@ void publish_now() {
         if (g_rpc.calls) reason.add(python_reason());
     }
     reason.add(g_operators.missing_fields);
+    if (asked_for(schema::CaptureOption::kRecordShapes) && !g_operators.shapes)
+        reason.add("input shapes unavailable: libtorch_cpu exports no inputSizes()");
+    if (asked_for(schema::CaptureOption::kProfileMemory) && !g_memory_slots)
+        reason.add("CPU memory unavailable: libc10 has no slots of ProfiledCPUMemoryReporter");
     set_level(SourceId::kTorch, reason.empty() ? SourceLevel::kFull : SourceLevel::kDegraded,
               reason.text());
 }
@@ -85,11 +96,19 @@ bool present() {
 void prepare() {
     g_operators = prepare_operators(torch_slots());
     g_rpc = prepare_rpc();
+    g_memory_slots = prepare_memory();
 }
 
-void attach(const AttachRequest& /*request*/) {
-    if (g_operators.callbacks) attach_operators();
+void attach(const AttachRequest& request) {
+    g_options.store(request.options, std::memory_order_relaxed);
+    if (g_operators.callbacks)
+        attach_operators(asked_for(schema::CaptureOption::kRecordShapes) && g_operators.shapes);
     if (g_rpc.calls) attach_rpc();
+    if (asked_for(schema::CaptureOption::kProfileMemory)) {
+        attach_memory();
+    } else {
+        detach_memory();
+    }
     // SYNC(attached): what prepare() found is published with it.
     g_attached.store(true, std::memory_order_release);
     publish_level();
@@ -97,6 +116,7 @@ void attach(const AttachRequest& /*request*/) {
 
 void detach() {
     if (!g_attached.load(std::memory_order_relaxed)) return;
+    detach_memory();
     if (g_rpc.calls) detach_rpc();
     if (g_operators.callbacks) detach_operators();
     g_attached.store(false, std::memory_order_release);

@@ -12,7 +12,8 @@ kKilled = kFates.index("Killed")
 
 class Range:
     """kind: "range", "operator", "async", "open"; end None: it had not ended. `context`: key of the served request's half, None, or "unknown".
-    `attributes`, `payload`: what its name has beside the text, and what its argument then means (None: nothing)."""
+    `attributes`, `payload`: what its name has beside the text, and what its argument then means (None: nothing).
+    `shapes`: the text of an operator's input shapes, None where nobody asked for them."""
 
     def __init__(self, kind, process, lane, generation, tid, position, name, begin, end, flags, argument, context, record=None,
                  attributes=kNoAttributes):
@@ -22,6 +23,7 @@ class Range:
         self.attributes, self.payload = attributes, payload_value(attributes, argument)
         self.end_tid = tid if end is not None else None
         self.sequence = self.thread = self.forward_thread = None
+        self.shapes = None
         if record is not None and record.kind == codec.kOperator:
             sequence = record.words[3]
             self.sequence = sequence - (1 << 64) if sequence >> 63 else sequence
@@ -116,6 +118,8 @@ class Events:
             end = None if kind == "async" else record.words[2]
             made = Range(kind, process, lane, block.generation, block.tid, record.position, name, record.words[1], end, record.flags,
                          record.words[3], context, record, self.dump.attributes_of(process, record.name))
+            if kind == "operator" and record.words[7] & 0xFFFFFFFF:
+                made.shapes = self.dump.name(process, record.words[7] & 0xFFFFFFFF)
             if kind == "async":
                 self._begun[process, record.words[2]] = ("async", made)
             else:

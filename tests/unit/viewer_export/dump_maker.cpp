@@ -93,11 +93,22 @@ std::uint64_t LaneMaker::range(const std::string& name, std::uint64_t begin, std
 
 std::uint64_t LaneMaker::op(const std::string& name, std::uint64_t begin, std::uint64_t end,
                             std::int64_t sequence, std::uint32_t thread,
-                            std::uint32_t forward_thread, int scope) {
+                            std::uint32_t forward_thread, int scope, const std::string& shapes) {
+    const std::uint32_t text = shapes.empty() ? 0 : dump_.name(totals_.process, shapes);
     return raw({header(RecordKind::kOperator, scope, name), begin, end,
                 static_cast<std::uint64_t>(sequence),
                 thread | static_cast<std::uint64_t>(forward_thread) << 32,
-                static_cast<std::uint64_t>(scope), 0, 0});
+                static_cast<std::uint64_t>(scope), 0, text});
+}
+
+std::uint64_t LaneMaker::memory(std::uint64_t ticks, std::uint64_t address, std::int64_t bytes) {
+    dump_.attributes(totals_.process, schema::kMemoryName, "", "", 0, schema::PayloadType::kSigned);
+    const std::uint64_t kind = schema::RecordHeader{
+        RecordKind::kMark, 1, schema::record_flags(schema::SourceId::kTorch, 0),
+        schema::NameId{dump_.name(
+            totals_.process,
+            schema::kMemoryName)}}.pack();
+    return raw({kind, ticks, address, static_cast<std::uint64_t>(bytes)});
 }
 
 std::uint64_t LaneMaker::serve(std::uint64_t ticks, std::uint64_t key, bool again) {
@@ -213,7 +224,7 @@ void LaneMaker::flush() {
     first_ = position_;
 }
 
-DumpMaker::DumpMaker(const std::string& node, std::uint32_t min_reader) {
+DumpMaker::DumpMaker(const std::string& node, std::uint32_t min_reader, std::uint32_t options) {
     fbs::FileHeaderT header;
     header.version = std::max(min_reader, 1u);
     header.min_reader = min_reader;
@@ -222,6 +233,7 @@ DumpMaker::DumpMaker(const std::string& node, std::uint32_t min_reader) {
     header.boot_id = "boot";
     header.job = "test";
     header.capture_id = 7;
+    header.options = options;
     header.calibration = std::make_unique<fbs::CalibrationT>();
     header.calibration->reference_ns = kEpochNs;
     header.calibration->ticks_per_second = 1e9;

@@ -65,7 +65,9 @@ public:
                         int scope = 0);
     std::uint64_t op(const std::string& name, std::uint64_t begin, std::uint64_t end,
                      std::int64_t sequence, std::uint32_t thread, std::uint32_t forward_thread = 0,
-                     int scope = 0);
+                     int scope = 0, const std::string& shapes = {});
+    /// Torch's mark of CPU memory that came, or went (negative).
+    std::uint64_t memory(std::uint64_t ticks, std::uint64_t address, std::int64_t bytes);
     std::uint64_t serve(std::uint64_t ticks, std::uint64_t key, bool again = false);
     std::uint64_t stop_serving(std::uint64_t ticks, bool again = false);
     std::uint64_t rpc_begin(std::uint64_t ticks, const HalfSpec& half);
@@ -118,7 +120,8 @@ private:
 
 class DumpMaker {
 public:
-    explicit DumpMaker(const std::string& node, std::uint32_t min_reader = 1);
+    explicit DumpMaker(const std::string& node, std::uint32_t min_reader = 1,
+                       std::uint32_t options = 0);
 
     void process(std::uint32_t index, int pid, int rank = -1, const std::string& worker = {},
                  int worker_id = -1, fbs::SourceLevel level = fbs::SourceLevel::Full);

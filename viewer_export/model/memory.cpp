@@ -1,0 +1,51 @@
+#include "viewer_export/model/memory.hpp"
+
+#include <algorithm>
+
+namespace ringside::viewer_export::model {
+
+std::vector<std::vector<MemoryEvent>> memory_events(const Job& job) {
+    const Index name = job.names.find(schema::kMemoryName);
+    if (name == kNone) return {};
+    std::vector<std::vector<MemoryEvent>> lanes(job.lanes.size());
+    for (const Value& value : job.values) {
+        if (value.name != name || value.source != schema::SourceId::kTorch) continue;
+        lanes[value.lane].push_back(
+            {value.ns, static_cast<std::int64_t>(value.argument), value.request});
+    }
+    for (std::vector<MemoryEvent>& events : lanes) {
+        std::stable_sort(events.begin(), events.end(),
+                         [](const auto& a, const auto& b) { return a.ns < b.ns; });
+    }
+    return lanes;
+}
+
+MemoryUse memory_use(std::span<const Range> ranges, const Nesting& nesting,
+                     std::span<const MemoryEvent> events) {
+    MemoryUse use;
+    use.self_bytes.assign(ranges.size(), 0);
+    std::vector<Index> around;  // ranges that have begun, the innermost last
+    Index next = 0;
+    for (const MemoryEvent& event : events) {
+        for (; next < ranges.size() && ranges[next].begin_ns <= event.ns; ++next) {
+            if (!nesting.left_out[next]) around.push_back(next);
+        }
+        while (!around.empty() && ranges[around.back()].end_ns < event.ns) around.pop_back();
+        if (around.empty()) {
+            use.outside.push_back(event);
+        } else {
+            use.self_bytes[around.back()] += event.bytes;
+        }
+    }
+    // Inner ones first: what is folded goes to its wrapper, what lies inside counts around it.
+    use.total_bytes = use.self_bytes;
+    for (auto i = static_cast<Index>(ranges.size()); i-- > 0;) {
+        const Index parent = nesting.parent[i];
+        if (parent == kNone) continue;
+        use.total_bytes[parent] += use.total_bytes[i];
+        if (nesting.folded[i]) use.self_bytes[parent] += use.self_bytes[i];
+    }
+    return use;
+}
+
+}  // namespace ringside::viewer_export::model

@@ -1,0 +1,36 @@
+// Which range took which memory: `[memory]` marks of a lane (CPU tensors that come and go) given to the ranges that they lie in. As torch's
+// table: a range's memory is that of its whole time, its own is what none of its children has.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "viewer_export/model/event.hpp"
+#include "viewer_export/model/job.hpp"
+#include "viewer_export/model/nesting.hpp"
+
+namespace ringside::viewer_export::model {
+
+struct MemoryEvent {
+    std::int64_t ns;
+    std::int64_t bytes;  ///< negative: it went
+    Index request;       ///< as in Range
+};
+
+/// The memory events of each lane, by time; empty where none was recorded.
+std::vector<std::vector<MemoryEvent>> memory_events(const Job& job);
+
+struct MemoryUse {
+    std::vector<std::int64_t> total_bytes;  ///< of each range
+    std::vector<std::int64_t>
+        self_bytes;  ///< less the direct children's; a folded range's stands with the one it is folded into
+    std::vector<MemoryEvent> outside;  ///< in no range
+};
+
+/// Linear.
+/// @param nesting  nest() of the same ranges
+MemoryUse memory_use(std::span<const Range> ranges, const Nesting& nesting,
+                     std::span<const MemoryEvent> events);
+
+}  // namespace ringside::viewer_export::model
