@@ -94,8 +94,6 @@ inline constexpr char kRangeBeforeVariant[] =
 
 // c10d's gloo.
 #define RS_GLOO "_ZN4c10d16ProcessGroupGloo"
-/// std::uint32_t nextTag()
-inline constexpr char kGlooNextTag[] = RS_GLOO "7nextTagEv";
 /// void enqueue(intrusive_ptr<AsyncWork>)
 inline constexpr char kGlooEnqueue[] =
     RS_GLOO "7enqueueEN3c1013intrusive_ptrINS0_9AsyncWorkENS1_" RS_NULL_TYPE "IS3_EEEE";

@@ -10,7 +10,7 @@
 namespace ringside::inject::torch {
 namespace {
 
-enum Hook : std::uint32_t { kHookTag, kHookEnqueue, kHookExecuteByValue, kHookExecuteByReference };
+enum Hook : std::uint32_t { kHookEnqueue, kHookExecuteByValue, kHookExecuteByReference };
 
 constexpr std::uint32_t kWorkSets = 64;
 
@@ -20,12 +20,6 @@ std::uint64_t (*g_sequence_number)(void* backend);
 bool g_groups_have_names;
 constinit KeyedTable<Collective, kWorkSets> g_works;  // by AsyncWork*
 
-// The last tag drawn on this thread, and for which backend: nextTag() is called right before the work is made and enqueued.
-struct DrawnTag {
-    const void* backend;
-    std::uint32_t tag;
-};
-__thread DrawnTag t_tag __attribute__((tls_model("initial-exec")));
 __thread Collective t_running __attribute__((tls_model("initial-exec")));
 
 template <class Function>
@@ -44,26 +38,13 @@ const char* group_name(const char* backend) {
     return string_text(reinterpret_cast<const char* const*>(text)).data();
 }
 
-std::uint64_t sequence_of(void* backend) {
-    const std::uint64_t number = g_sequence_number == nullptr ? 0 : g_sequence_number(backend);
-    if (number != 0) return number;
-    return t_tag.backend == backend ? t_tag.tag + 1ull : 0;
-}
-
-std::uint32_t wrap_tag(void* backend) {
-    using Tag = std::uint32_t(void*);
-    const std::uint32_t tag = original<Tag>(kHookTag)(backend);
-    t_tag = {backend, tag};
-    return tag;
-}
-
 void wrap_enqueue(void* backend, void** work) {
     using Enqueue = void(void*, void**);
     {
         HookScope hook;
         if (hook && *work != nullptr) {
             Collective collective;
-            collective.sequence = sequence_of(backend);
+            if (g_sequence_number != nullptr) collective.sequence = g_sequence_number(backend);
             const char* const group = group_name(static_cast<const char*>(backend));
             AttributeSet set;
             if (group != nullptr) set.category = intern_label(hook.lane(), group);
@@ -92,7 +73,6 @@ void wrap_execute(void* const* work) {
 
 void add_collective_hooks(SlotHook* hooks) {
     const SlotHook all[kCollectiveHooks] = {
-        {kGlooNextTag, reinterpret_cast<void*>(wrap_tag), &g_originals[kHookTag], 0},
         {kGlooEnqueue, reinterpret_cast<void*>(wrap_enqueue), &g_originals[kHookEnqueue], 0},
         {kGlooExecuteByValue, reinterpret_cast<void*>(wrap_execute<kHookExecuteByValue>),
          &g_originals[kHookExecuteByValue], 0},

@@ -1,10 +1,10 @@
 // Collectives of c10d's gloo: which process group and which sequence number in it a `gloo:*` range is of, so that the ranges of all ranks find
-// each other. Gloo's own range begins on a thread of gloo's, nameless to the caller, and carries neither; three hooks tell:
+// each other. Gloo's own range begins on a thread of gloo's, nameless to the caller, and carries neither; two hooks tell:
 //
-//   caller   ProcessGroupGloo::allreduce ... ─ nextTag ─ enqueue(work): group, sequence, kept by the work's address
+//   caller   ProcessGroupGloo::allreduce, ... ─ enqueue(work): group, sequence, kept by the work's address
 //   gloo     AsyncWork::execute(work): taken out ─ RecordFunction's begin: an async range with both
 //
-// torch's own sequence number where the version counts (getSequenceNumberForGroup), else how many collectives the group has begun: nextTag().
+// The sequence number is torch's own, getSequenceNumberForGroup().
 #pragma once
 
 #include "inject/core/emit.hpp"
@@ -12,7 +12,7 @@
 
 namespace ringside::inject::torch {
 
-inline constexpr std::uint32_t kCollectiveHooks = 4;
+inline constexpr std::uint32_t kCollectiveHooks = 3;
 
 /// The hooks, for the table of torch's slots. Absent where torch was built without gloo.
 void add_collective_hooks(SlotHook* hooks);
@@ -26,7 +26,7 @@ void forget_collectives();
 /// What is known of a collective: category of the attribute set is its group, the argument its sequence number.
 struct Collective {
     schema::AttributeId attributes;
-    std::uint64_t sequence = 0;  ///< from 1; 0: none
+    std::uint64_t sequence = 0;  ///< 0: unknown
 };
 
 /// The one that this thread is about to run; only once.
