@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "files.hpp"
 #include "schema/block_codec.hpp"
 #include "schema/dump_generated.h"
 #include "schema/job_generated.h"
@@ -17,26 +18,6 @@
 namespace ringside::tests {
 
 inline constexpr std::int64_t kEpochNs = 1'700'000'000'000'000'000;
-
-/// A directory that is gone with the test.
-class TemporaryDirectory {
-public:
-    TemporaryDirectory();
-    ~TemporaryDirectory();
-    TemporaryDirectory(const TemporaryDirectory&) = delete;
-    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-    std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-    const std::filesystem::path& path() const { return path_; }
-    std::size_t files() const;
-
-private:
-    std::filesystem::path path_;
-};
-
-void write_file(const std::filesystem::path& path, const std::vector<std::uint8_t>& bytes);
-std::string read_text(const std::filesystem::path& path);
-/// @return the frame around a FlatBuffer
-std::vector<std::uint8_t> frame(std::uint32_t magic, const std::uint8_t* data, std::size_t size);
 
 class DumpMaker;
 
