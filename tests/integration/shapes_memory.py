@@ -34,8 +34,8 @@ def traced(workspace, *options):
     node = Node(workspace, "node-" + name)
     told = workspace.path("conditions", name)
     os.makedirs(told)
-    child = workspace.start("job-" + name, [kPython, "-W", "ignore", kScript, "--out", workspace.path(name + ".json"), "--workers", "0",
-                                            "--conditions", told], node.environment())
+    child = workspace.start("job-" + name, node.job_command(kPython, "-W", "ignore", kScript, "--out", workspace.path(name + ".json"), "--workers", "0",
+                                                            "--conditions", told), node.environment())
     holds = lambda condition: wait_until(condition, lambda: os.path.exists(os.path.join(told, condition)), children=[child])
     holds("ready")
     trace = Trace(workspace, [node], workspace.path("trace-" + name), options=options)
