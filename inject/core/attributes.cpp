@@ -30,7 +30,7 @@ AttributeEntry* entries_of(std::byte* segment) {
 bool make_table(std::byte* segment) {
     if (table_real.load(std::memory_order_relaxed)) return true;
     const int saved_errno = errno;
-    const bool made = populate(segment + schema::kAttributesOffset, kTableBytes);
+    const bool made = populate_within_limits(segment + schema::kAttributesOffset, kTableBytes);
     errno = saved_errno;
     if (made) table_real.store(true, std::memory_order_relaxed);
     return made;

@@ -1,8 +1,9 @@
 #include "inject/core/identity.hpp"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "inject/core/file_status.hpp"
 
 namespace ringside::inject {
 
@@ -57,7 +58,7 @@ void read_identity(Identity& identity, const char* const* arguments) {
 
 std::uint64_t pid_namespace() {
     struct stat status {};
-    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+    return status_of("/proc/self/ns/pid", status) ? status.st_ino : 0;
 }
 
 }  // namespace ringside::inject

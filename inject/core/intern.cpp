@@ -116,7 +116,8 @@ bool populate_names(std::byte* segment, std::uint32_t text_bytes) {
     std::byte* start =
         segment + (real == 0 ? schema::kNamesOffset : schema::kNameBytesOffset + real);
     std::byte* end = segment + schema::kNameBytesOffset + wanted;
-    if (start < end && !populate(start, static_cast<std::size_t>(end - start))) return false;
+    if (start < end && !populate_within_limits(start, static_cast<std::size_t>(end - start)))
+        return false;
     while (real < wanted &&
            !real_text_bytes.compare_exchange_weak(real, wanted, std::memory_order_relaxed)) {
     }

@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
+#include "inject/core/file_status.hpp"
 #include "schema/ticks.hpp"
 
 namespace ringside::inject {
@@ -18,7 +18,7 @@ constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 bool ours(const FileDescriptor& file, mode_t type) {
     struct stat status {};
-    return file && fstat(file.get(), &status) == 0 && (status.st_mode & S_IFMT) == type &&
+    return file && status_of(file.get(), status) && (status.st_mode & S_IFMT) == type &&
            status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
@@ -73,7 +73,7 @@ FileDescriptor open_control_page(const FileDescriptor& directory) {
 const ControlPage* map(const FileDescriptor& file) {
     struct stat status {};
     // A shorter file would raise SIGBUS at the first look.
-    if (!ours(file, S_IFREG) || fstat(file.get(), &status) != 0 ||
+    if (!ours(file, S_IFREG) || !status_of(file.get(), status) ||
         status.st_size < static_cast<off_t>(sizeof(ControlPage))) {
         return nullptr;
     }

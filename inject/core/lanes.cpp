@@ -5,8 +5,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "inject/core/headroom.hpp"
 #include "inject/core/intern.hpp"
 #include "inject/core/process.hpp"
+#include "inject/core/segment_file.hpp"
 #include "inject/core/thread_names.hpp"
 
 #ifndef MADV_POPULATE_WRITE
@@ -20,6 +22,9 @@ using schema::LaneHeader;
 using schema::LaneState;
 
 namespace {
+
+/// Some milliseconds of any clock.
+constexpr std::uint64_t kRefusalTicks = 1u << 25;
 
 /// Private halves of the lanes, one a lane: reserved in one piece at the first lane, touched as lanes are used.
 constinit std::atomic<ThreadLane*> lane_pool{nullptr};
@@ -61,9 +66,10 @@ std::uint64_t lane_budget() {
 
 /// The lane table and the names: before the first lane, of whichever thread. Populating twice does no harm.
 bool populate_tables() {
-    return names_ready() || (populate(g_process.base + schema::kLaneTableOffset,
-                                      schema::kLanesOffset - schema::kLaneTableOffset) &&
-                             populate_names(g_process.base, 1));
+    return names_ready() ||
+           (populate_within_limits(g_process.base + schema::kLaneTableOffset,
+                                   schema::kLanesOffset - schema::kLaneTableOffset) &&
+            populate_names(g_process.base, 1));
 }
 
 void store_name(LaneHeader& lane, const char* name) {
@@ -137,7 +143,8 @@ ThreadLane* new_lane() {
     std::uint32_t index = lanes.load(std::memory_order_relaxed);
     const std::uint64_t first_part =
         schema::kPageBytes + std::uint64_t{ThreadLane::first_cells(capacity)} * schema::kCellBytes;
-    if (index >= schema::kMaxLanes || !populate(g_process.base + offset, first_part)) {
+    if (index >= schema::kMaxLanes ||
+        !populate_within_limits(g_process.base + offset, first_part)) {
         give_room_back(offset, bytes);
         return nullptr;
     }
@@ -163,6 +170,16 @@ ThreadLane* new_lane() {
 
 bool populate(void* start, std::size_t bytes) {
     return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
+}
+
+bool populate_within_limits(void* start, std::size_t bytes) {
+    static constinit std::atomic<std::uint64_t> refused_until{0};
+    const std::uint64_t now = schema::read_ticks(g_process.ticks_source).value;
+    if (now < refused_until.load(std::memory_order_relaxed)) return false;
+    if (file_system_allows(segment_root(), bytes) && cgroups_allow(bytes) && populate(start, bytes))
+        return true;
+    refused_until.store(now + kRefusalTicks, std::memory_order_relaxed);
+    return false;
 }
 
 ThreadLane* acquire_lane() {

@@ -166,6 +166,10 @@ bool open_segment(const JobPath& path, const Identity& identity) {
     return true;
 }
 
+const char* segment_root() {
+    return job_path.root.c_str();
+}
+
 void replace_segment_after_fork(ForkedSegment when) {
     if (!has_segment()) return;
     const int saved_errno = errno;

@@ -11,6 +11,9 @@ namespace ringside::inject {
 /// @thread main thread, at load
 bool open_segment(const JobPath& path, const Identity& identity);
 
+/// The folder that the segments lie beneath; empty before open_segment().
+const char* segment_root();
+
 /// When a forked child gets its segment.
 enum class ForkedSegment {
     kNow,       ///< a framework is there, or a capture runs

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <cstring>
 
+#include "inject/core/file_status.hpp"
 #include "schema/control_page.hpp"
 #include "schema/segment.hpp"
 
@@ -59,7 +59,7 @@ bool is_stale(const FileDescriptor& directory, const char* name) {
     const FileDescriptor file{
         openat(directory.get(), name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
     struct stat status {};
-    if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+    if (!file || !status_of(file.get(), status) || !S_ISREG(status.st_mode) ||
         status.st_uid != geteuid() || is_locked(file, 1)) {
         return false;
     }

@@ -51,7 +51,7 @@ bool ThreadLane::make_room() {
     const std::uint32_t left = capacity_cells_ - real_cells_;
     const std::uint32_t part = left < kPartCells ? left : kPartCells;
     const int saved_errno = errno;
-    const bool made = populate(cells + real_cells_, part * sizeof(schema::Cell));
+    const bool made = populate_within_limits(cells + real_cells_, part * sizeof(schema::Cell));
     errno = saved_errno;
     if (!made) return false;
     real_cells_ += part;

@@ -1,6 +1,6 @@
 """The checks on the source tree, one meson test each.
 
-    lint.py CHECK [--root DIR] [--build DIR]       CHECK: layering top-level readmes sizes words format exports needed tidy
+    lint.py CHECK [--root DIR] [--build DIR]       CHECK: layering top-level readmes sizes words format exports needed floor tidy
 
 Prints each violation as path:line: text. Exit status: 0 none, 1 some, 2 usage, 77 the machine lacks what the check needs.
 """
@@ -26,6 +26,7 @@ kChecks = {
     "format": lambda options: formatting.check(options.root),
     "exports": lambda options: shim.exports(options.root, os.path.join(options.build, kShim)),
     "needed": lambda options: shim.libraries(options.root, os.path.join(options.build, kShim)),
+    "floor": lambda options: shim.floor(options.root, os.path.join(options.build, kShim)),
     "tidy": lambda options: tidy.check(options.root, options.build),
 }
 

@@ -130,6 +130,14 @@ class Shim(Planted):
         self.assertIn("needs libstdc++.so.6", "".join(violation.text for violation in shim.libraries(self.root, more)))
 
 
+    def test_a_version_beyond_the_floor(self):
+        old = self.compile("inject/old", 'extern "C" int puts(const char*);\nint f() { return puts(""); }\n', "-nodefaultlibs", "-lc")
+        self.assertEqual(found(shim.floor(self.root, old)), [])
+        pinned = 'asm(".symver quick_exit,quick_exit@GLIBC_2.24");\n'
+        new = self.compile("inject/new", pinned + 'extern "C" void quick_exit(int);\nvoid f() { quick_exit(0); }\n', "-nodefaultlibs", "-lc")
+        self.assertIn("quick_exit want GLIBC_2.24", "".join(violation.text for violation in shim.floor(self.root, new)))
+
+
 class Formatting(Planted):
     def test_one_space_too_many(self):
         if shutil.which("clang-format") is None:

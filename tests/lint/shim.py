@@ -7,6 +7,7 @@ import subprocess
 from files import Skip, Violation
 
 kAllowedNeeded = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}
+kHighestGlibc = (2, 17)
 kExportList = os.path.join("tests", "lint", "shim_exports.txt")
 
 
@@ -41,3 +42,20 @@ def exports(root, library):
 def libraries(_root, library):
     for name in sorted(needed(library) - kAllowedNeeded):
         yield Violation(library, 0, "needs %s; only %s may be needed" % (name, ", ".join(sorted(kAllowedNeeded))))
+
+
+def glibc_versions(library):
+    """Which versions of the C library the dynamic symbols ask for: {(2, 17): [names]}."""
+    found = {}
+    for name, version in re.findall(r" (?:\*UND\*.*?)GLIBC_([0-9.]+)\)?\s+(\S+)$", output_of("objdump", "-T", library), re.MULTILINE):
+        found.setdefault(tuple(int(part) for part in name.split(".")), []).append(version)
+    return found
+
+
+def floor(_root, library):
+    found = glibc_versions(library)
+    print("the highest version asked for is GLIBC_%s" % ".".join(map(str, max(found, default=()))))
+    for version in sorted(found):
+        if version > kHighestGlibc:
+            yield Violation(library, 0, "%s want GLIBC_%s, beyond %s: pin them in inject/core/floor.hpp" % (
+                ", ".join(sorted(found[version])), ".".join(map(str, version)), ".".join(map(str, kHighestGlibc))))
