@@ -7,6 +7,7 @@
 
 #include "inject/core/capture.hpp"
 #include "inject/core/chosen.hpp"
+#include "inject/core/environment.hpp"
 #include "inject/core/fork.hpp"
 #include "inject/core/helper_thread.hpp"
 #include "inject/core/injection.hpp"
@@ -34,8 +35,8 @@ bool set_to(const char* variable, const char* value) {
 
 void start(const char* const* arguments) {
     // A setuid program keeps its promises without us; its loader ignores most preloads anyway.
-    if (getauxval(AT_SECURE) != 0 || set_to("RINGSIDE_DISABLE", "1") || !resolve_loader() ||
-        !is_preloaded()) {
+    if (!is_glibc() || getauxval(AT_SECURE) != 0 || set_to("RINGSIDE_DISABLE", "1") ||
+        !resolve_loader() || !is_preloaded()) {
         return;
     }
     static constinit Identity identity{};

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#pragma weak dlvsym
+
 namespace ringside::inject {
 
 namespace {
@@ -14,6 +16,10 @@ Function* of_c_library(Function*, const char* name) {
 }
 
 }  // namespace
+
+bool is_glibc() {
+    return &dlvsym != nullptr;
+}
 
 void set_variable(const char* name, const char* value) {
     auto* set = of_c_library(&::setenv, "setenv");

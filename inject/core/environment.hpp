@@ -4,6 +4,9 @@
 
 namespace ringside::inject {
 
+/// Whether the C library is glibc. On another (musl) the shim is loaded and does nothing: it must not keep a traced shell's children from starting.
+bool is_glibc();
+
 /// @thread main thread, at load, before main
 void set_variable(const char* name, const char* value);
 void unset_variable(const char* name);

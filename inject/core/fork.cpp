@@ -1,12 +1,16 @@
 #include "inject/core/fork.hpp"
 
-#include <pthread.h>
-
 #include "inject/core/capture.hpp"
 #include "inject/core/helper_thread.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/segment_file.hpp"
 #include "inject/core/thread_entry.hpp"
+
+extern "C" {
+extern void* __dso_handle __attribute__((visibility("hidden")));
+// What pthread_atfork() calls, which is linked into each library. Weak: musl has none, and must be able to load us all the same.
+int __register_atfork(void (*)(), void (*)(), void (*)(), void*) __attribute__((weak));
+}
 
 namespace ringside::inject {
 
@@ -27,7 +31,7 @@ void in_child() {
 
 void watch_forks() {
     empty_living_page_in_children();
-    pthread_atfork(nullptr, nullptr, in_child);
+    if (__register_atfork != nullptr) __register_atfork(nullptr, nullptr, in_child, &__dso_handle);
 }
 
 }  // namespace ringside::inject

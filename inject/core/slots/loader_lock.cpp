@@ -5,6 +5,11 @@
 
 #include <atomic>
 
+#include "inject/core/environment.hpp"
+#include "inject/core/slots/objects.hpp"
+
+#pragma weak dlvsym
+
 // Jumped to by the exported stubs (loader_watch.cpp): C names, hidden.
 extern "C" {
 __attribute__((visibility("hidden"))) constinit std::atomic<void*> ringside_real_dlopen{nullptr};
@@ -27,8 +32,30 @@ __thread std::uint32_t t_locked __attribute__((tls_model("initial-exec")));
 void nothing() {}
 using Nothing = void (*)();
 
-/// x86-64's C library has had both under this version for ever; as a default or as a compatibility version.
+struct Wanted {
+    const char* symbol;
+    void* found;
+};
+
+int find_definition(dl_phdr_info* info, std::size_t, void* out) {
+    auto* wanted = static_cast<Wanted*>(out);
+    const LoadedObject object = describe(*info);
+    if (object.ours) return 0;
+    const DynamicTables tables(object);
+    const std::uint32_t index = find_in(tables, wanted->symbol, Find::kDefined);
+    if (index == 0) return 0;
+    wanted->found = reinterpret_cast<void*>(object.base + tables.symbols[index].st_value);
+    return 1;
+}
+
+/// x86-64's glibc has had both under this version for ever; as a default or as a compatibility version. Elsewhere (musl) nobody can be asked
+/// who comes next, since dlsym() is ours: the first definition that is not.
 void* next(const char* symbol) {
+    if (!is_glibc()) {
+        Wanted wanted{symbol, nullptr};
+        dl_iterate_phdr(find_definition, &wanted);
+        return wanted.found;
+    }
     void* function = dlvsym(RTLD_NEXT, symbol, "GLIBC_2.2.5");
     return function != nullptr ? function : dlvsym(RTLD_NEXT, symbol, "GLIBC_2.34");
 }

@@ -23,8 +23,10 @@ constexpr std::uintptr_t page_floor(std::uintptr_t address) {
 /// Objects whose slots are never written: the C library and the loader must keep working whatever we do.
 constexpr const char* kNeverTouched[] = {"libc.so", "ld-linux", "linux-vdso"};
 
-void describe(LoadedObject& object, const dl_phdr_info& info) {
-    object = {};
+}  // namespace
+
+LoadedObject describe(const dl_phdr_info& info) {
+    LoadedObject object{};
     object.base = info.dlpi_addr;
     object.first = ~std::uintptr_t{0};
     std::strncpy(object.name, base_name(info.dlpi_name), kObjectNameBytes - 1);
@@ -44,7 +46,10 @@ void describe(LoadedObject& object, const dl_phdr_info& info) {
     object.ours = object.holds(reinterpret_cast<std::uintptr_t>(&objects));
     for (const char* prefix : kNeverTouched) object.loader |= starts_with(object.name, prefix);
     object.seen = true;
+    return object;
 }
+
+namespace {
 
 LoadedObject* known(const dl_phdr_info& info) {
     const char* name = base_name(info.dlpi_name);
@@ -63,7 +68,7 @@ int visit(dl_phdr_info* info, std::size_t, void* generation) {
     if (object != nullptr) {
         object->seen = true;
     } else if (object_count < kMaxObjects) {
-        describe(objects[object_count++], *info);
+        objects[object_count++] = describe(*info);
     }
     return 0;
 }

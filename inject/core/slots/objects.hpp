@@ -27,6 +27,9 @@ struct LoadedObject {
     bool holds(std::uintptr_t address) const { return address >= first && address < end; }
 };
 
+/// An object as the loader tells it.
+LoadedObject describe(const dl_phdr_info& info);
+
 /// An object's dynamic section, taken apart.
 struct DynamicTables {
     const ElfW(Sym) * symbols = nullptr;
