@@ -43,16 +43,10 @@ def _install(here):
 
 
 def _chain():
-    # The import system keeps what lies in sys.modules under our name when we return: the shadowed module, or us.
-    ours = sys.modules.pop("sitecustomize", None)
-    try:
-        import sitecustomize  # noqa: F401
-    except ImportError as error:
-        if getattr(error, "name", "sitecustomize") != "sitecustomize":
-            raise
-    finally:
-        if ours is not None:
-            sys.modules.setdefault("sitecustomize", ours)
+    # The import system keeps what lies in sys.modules under our name when we return: the shadowed module. Where there is none, or it fails, its
+    # error is ours: `site` then does what it would have done without us.
+    del sys.modules["sitecustomize"]
+    import sitecustomize  # noqa: F401
 
 
 def _main():
