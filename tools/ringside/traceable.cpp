@@ -1,4 +1,4 @@
-// Reads a program's header, its interpreter's name and its permissions.
+// Reads a program's header, its interpreter's name, what it is linked to and its permissions.
 #include "tools/ringside/traceable.hpp"
 
 #include <elf.h>
@@ -6,6 +6,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include <string_view>
 
 #include "tools/ringside/command.hpp"
+#include "tools/ringside/needed_libraries.hpp"
 
 namespace ringside::tools {
 
@@ -77,6 +79,18 @@ bool program_header(const std::string& bytes, const Elf64_Ehdr& header, unsigned
     return true;
 }
 
+/// As a shared library AddressSanitizer ends a program in which another one was loaded before it, unless it is told not to look.
+bool insists_on_being_first(const std::string& path) {
+    const char* const options = ::getenv("ASAN_OPTIONS");
+    if (options != nullptr && std::strstr(options, "verify_asan_link_order=0") != nullptr) {
+        return false;
+    }
+    const std::vector<std::string> libraries = needed_libraries(path);
+    return std::any_of(libraries.begin(), libraries.end(), [](const std::string& name) {
+        return name.rfind("libasan.so", 0) == 0 || name.rfind("libclang_rt.asan", 0) == 0;
+    });
+}
+
 bool is_executable_file(const std::string& path) {
     struct stat status {};
     return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
@@ -132,6 +146,13 @@ TraceCheck check_traceable(const std::string& path) {
                         program +
                             " is setuid, setgid or has file capabilities: the loader"
                             " drops preloaded libraries there; nothing of it will be recorded"};
+            }
+            if (insists_on_being_first(program)) {
+                return {Traceability::kMustNotLoad,
+                        program +
+                            " is linked to AddressSanitizer as a shared library, which ends it "
+                            "where another one is loaded first; it runs without being recorded "
+                            "(with ASAN_OPTIONS=verify_asan_link_order=0 it is recorded)"};
             }
             return check_elf(program, bytes);
         }

@@ -1,5 +1,6 @@
 // Can a preloaded library reach this program at all? Looks at the file before it is started, since a preload that the dynamic loader
-// ignores (static, setuid) records nothing without a word, and one that it can't load (musl) would keep the program from starting.
+// ignores (static, setuid) records nothing without a word, and one that it can't load (musl), or that another library suffers only behind
+// itself (AddressSanitizer), would keep the program from starting.
 #pragma once
 
 #include <string>
