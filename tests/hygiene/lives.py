@@ -1,0 +1,98 @@
+#!/usr/bin/python3
+"""Each way of a process to live, traced: who recorded what, nothing of it twice or in another's ring, and the program is what it is without us.
+
+    lives.py CASE       the modes of lives.c
+"""
+from cases import Captured, check, kLives, left_in, run, same
+
+kRanges, kThreads, kRounds, kSpawns = 20, 8, 25, 100
+kExited = 1  # schema's Fate
+
+
+def traced(workspace, mode, expected, status=0, **more):
+    """@param expected  how many ranges of each name, exactly; None: any number"""
+    without = same(workspace, [kLives, mode])
+    check(not left_in(workspace), "%s: left behind: %s", mode, left_in(workspace))
+    captured = Captured(workspace, [kLives, mode], status=status, **more)
+    check(captured.result == without, "%s in a capture: %s, without the shim %s", mode, captured.result, without)
+    counts = captured.counts()
+    check(set(counts) <= set(expected), "%s: ranges that it has not made: %s", mode, counts)
+    wrong = {name: counts[name] for name, count in expected.items() if count is not None and counts[name] != count}
+    check(not wrong and captured.lost() == 0, "%s: %s, expected %s, lost %d", mode, dict(counts), expected, captured.lost())
+    print("%s: %s in %d processes" % (mode, dict(counts), len(captured.processes)), flush=True)
+    return captured
+
+
+def fork(workspace):
+    captured = traced(workspace, "fork", {"parent": 2 * kRanges, "child": kRanges, "grandchild": kRanges})
+    owners = [captured.pids(name) for name in ("parent", "child", "grandchild")]
+    check(all(len(o) == 1 for o in owners) and len(set.union(*owners)) == 3, "who recorded: %s", owners)
+    fates = [end.fate for end in captured.job.dumps[0].footer.processes]
+    check(fates == [kExited] * 3, "they ended by exit(), exit() and _exit(): fates %s", fates)
+
+
+def fork_among_threads(workspace):
+    captured = traced(workspace, "fork_among_threads", {"other thread": None, "child": 2 * kRounds})
+    check(len(captured.pids("other thread")) == 1, "the threads' ranges are in %s", captured.pids("other thread"))
+    check(len(captured.pids("child")) == kRounds, "the children's ranges are in %s", captured.pids("child"))
+
+
+def raw_fork(workspace):
+    """A child made past the C library is not traced; its own child, made in the common way, is again."""
+    captured = traced(workspace, "raw_fork", {"parent": 2 * kRanges, "raw child": 0, "grandchild": kRanges})
+    check(not captured.pids("parent") & captured.pids("grandchild"), "in one segment: %s", captured.pids("parent"))
+
+
+def vfork(workspace):
+    traced(workspace, "vfork", {"parent": kRounds + kRanges})
+
+
+def spawn(workspace):
+    traced(workspace, "spawn", {"parent": kSpawns})
+
+
+def exec_(workspace):
+    captured = traced(workspace, "exec", {"before": kRanges, "between": kRanges, "after": kRanges})
+    check(captured.pids("before") == captured.pids("after"), "exec keeps the pid: %s", captured.pids("after"))
+    segments = {r.process for r in captured.ranges}
+    check(len(segments) == 2, "the two programs are %d processes in the dump", len(segments))
+
+
+def closefrom(workspace):
+    captured = traced(workspace, "closefrom", {"before": kRanges, "after": kRanges})
+    check("first descriptor 3\n" in captured.result.out, "a descriptor of ours is open: %s", captured.result.out)
+
+
+def thread_ends(workspace):
+    """Hooks in destructors come after our own end of the thread, up to three times."""
+    threads = kThreads * kRounds
+    captured = traced(workspace, "threads", {"thread": 5 * threads, "destructor": 6 * threads})
+
+
+def signal_handlers(workspace):
+    captured = Captured(workspace, [kLives, "signals"])
+    check(captured.result.out == "errno kept 1\n", "in a handler: %s", captured.result)
+    in_main, in_handler = (int(word) for word in captured.result.err.split()[1:])
+    counts = captured.counts()
+    check(counts["main"] == in_main, "main has made %d ranges, %d are there", in_main, counts["main"])
+    check(0 < counts["handler"] <= in_handler, "handlers have made %d ranges, %d are there", in_handler, counts["handler"])
+    # A handler inside a hook records nothing, and is counted: its push, its pop, or both.
+    missing, refused = in_handler - counts["handler"], captured.loss("reentered")
+    check(missing <= refused <= 2 * (missing + 1), "%d ranges of handlers are missing, %d calls were counted", missing, refused)
+    print("main %d, handlers %d, of which %d inside a hook" % (in_main, in_handler, missing), flush=True)
+
+
+def user_namespace(workspace):
+    """unshare(CLONE_NEWUSER) is refused to a process with a second thread: where no framework is, there is none."""
+    captured = traced(workspace, "namespace", {"before": kRanges, "after": kRanges})
+    check("unshare 0" in captured.result.out or "unshare 1\n" in captured.result.out, "it says %s", captured.result.out)
+
+
+def weak_checks(workspace):
+    out = same(workspace, [kLives, "weak"]).out
+    check(out.startswith("weak 0\nMPI_Init -\n"), "without the shim: %s", out)
+
+
+run({"fork": fork, "fork_among_threads": fork_among_threads, "raw_fork": raw_fork, "vfork": vfork, "posix_spawn": spawn, "exec": exec_,
+     "closefrom": closefrom, "thread_ends": thread_ends, "signal_handlers": signal_handlers, "user_namespace": user_namespace,
+     "weak_checks": weak_checks})

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+"""Memory that is short: a full file system, a small one that the job needs itself, a memory cgroup without headroom. The job is unharmed, and what
+is not recorded is counted.
+
+    memory.py CASE
+"""
+import os
+import subprocess
+
+from cases import Captured, bare, check, compile_c, kCommand, kHere, kLives, kPython, kShim, need, outcome, run, skip, written
+
+kMiB = 1 << 20
+# Fills the cgroup nearly up to its limit, and then has many threads record as much as they like.
+kHungry = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inject/sources/api/ringside.h"
+enum { kThreads = 24, kRanges = 40000 };
+static void* record(void* unused) {
+    for (int i = 0; i < kRanges; ++i) { ringside_range_push("hungry"); ringside_range_pop(); }
+    return unused;
+}
+int main(int count, char** arguments) {
+    const size_t own = (size_t)atoi(arguments[1]) << 20;
+    char* memory = malloc(own);
+    memset(memory, count, own);
+    pthread_t threads[kThreads];
+    for (int i = 0; i < kThreads; ++i) pthread_create(&threads[i], NULL, record, NULL);
+    for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
+    printf("%d\\n", memory[own - 1]);
+    return 0;
+}
+"""
+# Batches of 8 MiB through /dev/shm, several in flight; what lies in the job's own folder there, at most, is told at the end.
+kLoader = """
+import os, sys, torch
+from torch.utils.data import DataLoader, Dataset
+class Big(Dataset):
+    def __len__(self): return 24
+    def __getitem__(self, n): return torch.full((1024, 1024), float(n))
+if __name__ == "__main__":
+    ours = lambda: sum(os.stat(os.path.join(d, f)).st_blocks * 512 for d, _, fs in os.walk(os.environ["RINGSIDE_DIR"]) for f in fs if f != "done")
+    most, total = 0, 0.0
+    for batch in DataLoader(Big(), batch_size=2, num_workers=3):
+        total += batch.neg().mean().item()
+        most = max(most, ours())
+    print(total)
+    print("most", most, file=sys.stderr)
+"""
+
+
+def in_private_mounts(script, environment, workspace):
+    """The script, in a mount namespace of its own."""
+    unshare = need("unshare", "util-linux")
+    if subprocess.run([unshare, "-m", "true"], capture_output=True).returncode != 0:
+        skip("mount namespaces are not allowed here")
+    return outcome([unshare, "-m", "sh", "-c", script], environment, workspace, deadline_s=120)
+
+
+def cgroup(workspace, limit):
+    """A memory cgroup of ours, its folder; v2 where memory is there, else v1."""
+    name = "ringside-test-%d" % os.getpid()
+    for parent, limit_file in (("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/unified", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")):
+        folder = os.path.join(parent, name)
+        try:
+            os.mkdir(folder)
+            # Not to be made: where no cgroup is mounted the file is not there.
+            with open(os.path.join(folder, limit_file), "r+") as file:
+                file.write(str(limit))
+            return folder
+        except OSError:
+            if os.path.isdir(folder):
+                os.rmdir(folder)
+    return skip("no memory cgroup can be made here")
+
+
+def cgroup_without_headroom(workspace):
+    program = compile_c(workspace, written(workspace, "hungry.c", kHungry), "hungry", "-pthread") or skip("no C compiler here")
+    limit, own = 64 * kMiB, 52
+    folder = cgroup(workspace, limit)
+    try:
+        enter = ["sh", "-c", "echo $$ > %s/cgroup.procs; exec %s %d" % (folder, program, own)]
+        without = outcome(enter, bare(), workspace)
+        check(without.status == 0, "without the shim: %s", without)
+        captured = Captured(workspace, enter, status=None)
+        check(captured.result == without, "in a capture: %s, without the shim %s", captured.result, without)
+        kept, lost, refused = captured.counts()["hungry"], captured.lost(), captured.loss("lane refused")
+        # A thread without a lane counts its pushes and its pops, one with a lane its ranges.
+        check(kept > 0 and lost + refused > 0, "%d kept, %d lost, %d refused: nothing was short", kept, lost, refused)
+        check(kept + lost <= 24 * 40000 <= kept + lost + refused, "%d kept, %d lost, %d refused of %d", kept, lost, refused, 24 * 40000)
+        print("limit %d MiB, the job has %d: %d kept, %d lost, %d refused" % (limit // kMiB, own, kept, lost, refused), flush=True)
+    finally:
+        os.rmdir(folder)
+
+
+def full_file_system(workspace):
+    """A root of 64 KiB that is full, and one with room for a header and not for a lane."""
+    lives = "%s fork && %s threads && %s hello" % (kLives, kLives, kLives)
+    expected = outcome(["sh", "-c", lives], bare(), workspace)
+    for size, filled in (("64k", 64), ("64k", 40), ("256k", 0)):
+        place = workspace.path("small")
+        os.makedirs(place, exist_ok=True)
+        script = "mount -t tmpfs -o size=%s,mode=700 tmpfs %s && { dd if=/dev/zero of=%s/full bs=1k count=%d 2>/dev/null; export LD_PRELOAD=%s; %s; }" % (
+            size, place, place, filled, kShim, lives)
+        got = in_private_mounts(script, dict(bare(), RINGSIDE_DIR=place, RINGSIDE_JOB="job"), workspace)
+        check(got == expected, "%s with %d KiB taken: %s, expected %s", size, filled, got, expected)
+        run_there = "mount -t tmpfs -o size=%s,mode=700 tmpfs %s && %s run -o %s -- %s threads" % (size, place, kCommand, workspace.path("out-" + size + str(filled)), kLives)
+        got = in_private_mounts(run_there, dict(bare(), RINGSIDE_DIR=place), workspace)
+        check(got.status == 0 and got.out == "threads 200\n", "ringside run in %s: %s", size, got)
+
+
+def small_shared_memory(workspace):
+    """64 MiB of /dev/shm that DataLoader's workers send their batches through: they get them, and we stay within half of what is free."""
+    if subprocess.run([kPython, "-c", "import torch"], capture_output=True).returncode != 0:
+        skip("%s has no torch" % kPython)
+    loader = written(workspace, "loader.py", kLoader)
+    mount = "mount -t tmpfs -o size=64m tmpfs /dev/shm && mkdir -m 700 /dev/shm/ours && "
+    environment = dict(bare(), RINGSIDE_DIR="/dev/shm/ours")
+    plain = in_private_mounts(mount + "%s -W ignore %s" % (kPython, loader), environment, workspace)
+    check(plain.status == 0, "64 MiB are too few for the job alone: %s", plain)
+    traced = in_private_mounts(mount + "%s run -o %s -- %s -W ignore %s" % (kCommand, workspace.path("out"), kPython, loader), environment, workspace)
+    check((traced.status, traced.out) == (0, plain.out), "traced: %s, without us %s", traced, plain)
+    most = int(traced.err.split("most")[1].split()[0])
+    check(0 < most <= 32 * kMiB, "of 64 MiB we have taken %d KiB", most // 1024)
+    print("we took %d KiB of 64 MiB" % (most // 1024), flush=True)
+
+
+if __name__ == "__main__":
+    run({"cgroup_without_headroom": cgroup_without_headroom, "full_file_system": full_file_system, "small_shared_memory": small_shared_memory})

@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+"""The Python part in each interpreter that is at hand, in virtual environments, and what a second thread means to an interpreter that forks.
+
+    pythons.py CASE
+"""
+import glob
+import os
+import subprocess
+
+from cases import Captured, check, compile_c, kPython, outcome, preloaded, run, same, skip, written
+
+# What an interpreter can tell of itself; parses on 2.7.
+kTell = ("import os, sys\nprint(sys.version_info[:2], sys.path, os.environ.get('PYTHONPATH'), sorted(sys.modules), [type(f).__name__ for f in sys.meta_path if "
+         "type(f).__name__[0] != '_'], getattr(sys.modules.get('sitecustomize'), '__file__', None))")
+kFork = "import os, warnings\nwarnings.simplefilter('always')\n%s\np = os.fork()\nif not p: os._exit(3)\nprint(os.waitpid(p, 0)[1] >> 8)"
+kUnshare = "import ctypes\n%s\nlibc = ctypes.CDLL(None, use_errno=True)\nprint(libc.unshare(0x10000000), ctypes.get_errno())"
+
+
+def pythons():
+    """@return {version: path}, Debian's and the version managers', one of each version"""
+    found = {}
+    roots = [os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv")), "/opt", "/usr/local"]
+    paths = [p for root in roots for p in glob.glob(root + "/versions/*/bin/python") + glob.glob(root + "/bin/python[23].*")]
+    for path in paths + glob.glob("/usr/bin/python[23].*"):
+        told = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True, text=True)
+        if told.returncode == 0:
+            found[told.stdout.strip()] = path
+    return found
+
+
+def every_python(workspace):
+    other = os.path.dirname(written(workspace, "beside/module.py", "answer = 42\n"))
+    for version, path in sorted(pythons().items()):
+        same(workspace, [path, "-c", kTell])
+        for option in ["-S", "-E"] + (["-I"] if version >= "3" and version != "3.3" else []):
+            same(workspace, [path, option, "-c", kTell])
+        out = same(workspace, [path, "-c", "import module; print(module.answer)\n" + kTell], PYTHONPATH="%s:/nowhere" % other).out
+        check("42" in out, "%s does not find what PYTHONPATH names", path)
+        same(workspace, [path, "-c", "import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', %r]))" % kTell])
+    print("tried on %s" % ", ".join(sorted(pythons())), flush=True)
+
+
+def virtual_environment(workspace):
+    """Its own sitecustomize runs as without us, and one that raises is told as without us."""
+    place = workspace.path("venv")
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", place], check=True)
+    python = os.path.join(place, "bin", "python")
+    same(workspace, [python, "-c", kTell])
+    packages = glob.glob(place + "/lib/python3*/site-packages")[0]
+    for text in ("import sys\nsys.customized = 'by the venv'\n", "raise ValueError('no')\n", "import no_such_module\n", "syntax error\n"):
+        written(workspace, os.path.join(packages, "sitecustomize.py"), text)
+        same(workspace, [python, "-c", "import sys\nprint(getattr(sys, 'customized', None))\n" + kTell])
+
+
+def framework(workspace):
+    """A library by the name that we look for, with nothing in it: the helper thread comes, and nothing else."""
+    source = written(workspace, "empty.c", "int nothing;\n")
+    return compile_c(workspace, source, "libtorch_cpu.so", "-shared", "-fPIC") or skip("no C compiler here")
+
+
+def fork_with_a_thread(workspace):
+    """From 3.12 on an interpreter warns when it forks with a second thread: never without a framework, nor with RINGSIDE_THREAD=0."""
+    new = {v: p for v, p in pythons().items() if v.startswith("3.") and int(v[2:]) >= 12}
+    if not new:
+        skip("no Python 3.12 or newer here")
+    # What was loaded is seen at the look-up after it.
+    load = "import ctypes; ctypes.CDLL(%r); ctypes.CDLL(None)" % framework(workspace)
+    for version, path in sorted(new.items()):
+        same(workspace, [path, "-c", kFork % ""])
+        without = same(workspace, [path, "-c", kFork % load], RINGSIDE_THREAD="0")
+        helped = outcome([path, "-c", kFork % load], preloaded(workspace), workspace)
+        told = helped.err.count("DeprecationWarning")
+        check((helped.status, helped.out) == (without.status, without.out) and told == 1, "%s with a framework: %s", version, helped)
+        print("%s: warned only where a framework is and the helper thread is allowed" % version, flush=True)
+
+
+def namespace_with_a_thread(workspace):
+    load = "ctypes.CDLL(%r)" % framework(workspace)
+    without = same(workspace, ["/usr/bin/python3", "-c", kUnshare % load], RINGSIDE_THREAD="0")
+    helped = outcome(["/usr/bin/python3", "-c", kUnshare % load], preloaded(workspace), workspace)
+    check(helped.out == "-1 22\n" or helped == without, "with a helper thread: %s, without the shim %s", helped, without)
+    print("RINGSIDE_THREAD=0: %s as without the shim; with the helper thread %s" % (without.out.strip(), helped.out.strip()), flush=True)
+
+
+def no_helper_thread(workspace):
+    """A capture that runs at load is attached without it, and no operator is missed."""
+    if subprocess.run([kPython, "-c", "import torch"], capture_output=True).returncode != 0:
+        skip("%s has no torch" % kPython)
+    code = "import torch, os\nfor _ in range(7): torch.ones(3)\nprint(sorted(open('/proc/self/task/%s/comm' % t).read() for t in os.listdir('/proc/self/task')))"
+    captured = Captured(workspace, [kPython, "-c", code], RINGSIDE_THREAD="0")
+    check(captured.counts()["aten::ones"] == 7, "%s operators", dict(captured.counts()))
+    check("ringside" not in captured.result.out, "its threads are %s", captured.result.out)
+
+
+run({"every_python": every_python, "virtual_environment": virtual_environment, "fork_with_a_thread": fork_with_a_thread,
+     "namespace_with_a_thread": namespace_with_a_thread, "no_helper_thread": no_helper_thread})
