@@ -1,6 +1,7 @@
 // Finds the agent and the shim beside this executable.
 #include "tools/ringside/install_paths.hpp"
 
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -41,9 +42,10 @@ Result<InstallPaths> find_install_paths(const std::string& executable) {
     if (!agent) {
         return agent.error();
     }
-    auto shim = first_that_exists(
-        "the preloaded library",
-        {here / library / "libringside_inject.so", here / "../inject/libringside_inject.so"});
+    auto shim =
+        first_that_exists("the preloaded library", {here / library / "libringside_inject.so",
+                                                    here / "../lib/ringside/libringside_inject.so",
+                                                    here / "../inject/libringside_inject.so"});
     if (!shim) {
         return shim.error();
     }
@@ -56,6 +58,10 @@ Result<std::string> own_executable() {
     if (error) {
         return Error{ErrorCode::kInternal,
                      "read /proc/self/exe: " + error.message() + "; is /proc mounted?"};
+    }
+    // In a bundle (tools/bundle) the loader that came with it was started, and was told our name.
+    if (path.filename().string().rfind("ld-linux", 0) == 0) {
+        return fs::absolute(program_invocation_name, error).string();
     }
     return path.string();
 }

@@ -1,5 +1,5 @@
-// Where the agent and the shim lie, seen from this executable: in the build tree (build/tools/ringside) and after `meson install`
-// alike, so that a moved prefix goes on working.
+// Where the agent and the shim lie, seen from this executable: in the build tree (build/tools/ringside), after `meson install`
+// and in a bundle alike, so that a moved prefix goes on working.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct InstallPaths {
 /// @errors Internal: one of the two is not there; the message names where it was looked for
 schema::Result<InstallPaths> find_install_paths(const std::string& executable);
 
-/// Absolute path of this executable, from /proc.
+/// Absolute path of this executable, from /proc; in a bundle that of its bin/ringside.
 schema::Result<std::string> own_executable();
 
 }  // namespace ringside::tools
