@@ -6,11 +6,13 @@
 #include "inject/core/segment_file.hpp"
 #include "inject/core/thread_entry.hpp"
 
+// NOLINTBEGIN(readability-identifier-naming): the C library's own names
 extern "C" {
 extern void* __dso_handle __attribute__((visibility("hidden")));
 // What pthread_atfork() calls, which is linked into each library. Weak: musl has none, and must be able to load us all the same.
 int __register_atfork(void (*)(), void (*)(), void (*)(), void*) __attribute__((weak));
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace ringside::inject {
 

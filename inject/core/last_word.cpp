@@ -19,7 +19,7 @@ constinit void* real_exit = nullptr;
     __builtin_unreachable();
 }
 
-constinit SlotHook hooks[] = {
+SlotHook hooks[] = {
     {"_exit", reinterpret_cast<void*>(&close_and_exit), &real_exit, 0},
     {"_Exit", reinterpret_cast<void*>(&close_and_exit), &real_exit, 0},
 };

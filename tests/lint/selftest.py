@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import files
 import formatting
@@ -155,9 +156,10 @@ class Tidy(Planted):
             self.skipTest("no clang-tidy here")
         self.build = os.path.join(self.root, "build")
         os.makedirs(self.build)
-        before = os.environ.get("XDG_CACHE_HOME")
-        os.environ["XDG_CACHE_HOME"] = os.path.join(self.root, ".cache")
-        self.addCleanup(lambda: os.environ.pop("XDG_CACHE_HOME") if before is None else os.environ.__setitem__("XDG_CACHE_HOME", before))
+        ours = {"XDG_CACHE_HOME": os.path.join(self.root, ".cache"), "RINGSIDE_TIDY_BUDGET_S": "60"}
+        patched = unittest.mock.patch.dict(os.environ, ours)
+        patched.start()
+        self.addCleanup(patched.stop)
         self.write("agent/a.hpp", "#pragma once\ninline int good_name() { return 1; }\n")
         source = self.write("agent/a.cpp", '#include "agent/a.hpp"\nint caller() { return good_name(); }\n')
         command = "c++ -std=c++20 -I%s -c %s" % (self.root, source)

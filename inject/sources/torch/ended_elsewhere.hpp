@@ -7,9 +7,14 @@
 
 namespace ringside::inject::torch {
 
-/// Another thread's range has ended now, if it is one of this capture. Word of at most 64 is kept, the latest.
+/// Another thread's range has ended now, if it is one of this capture. Word of at most 128 is kept; beyond that an older one is given up,
+/// and counted (table full): its range stays open.
 /// @thread thread-safe
 void leave_word(std::uint64_t range);
+
+/// Between two captures: words of ranges that began before the last one are nobody's.
+/// @thread while no callback is registered
+void forget_words();
 
 /// Counts words left.
 extern std::atomic<std::uint32_t> g_words_left;

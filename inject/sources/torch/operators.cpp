@@ -219,6 +219,7 @@ void detach_operators() {
     g_calibration_api.remove_callback(g_handle);
     g_registered = false;
     g_async.clear();
+    forget_words();
 }
 
 }  // namespace ringside::inject::torch
