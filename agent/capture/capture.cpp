@@ -39,6 +39,12 @@ bool Capture::include(TrackedProcess& process) {
     if (process.in_capture || process.segment == nullptr || !wants(process)) return false;
     // The dead are of use only to a capture of everything that is there.
     if (process.ending && !(process.left_behind && range_.start == 0)) return false;
+    process.refresh();
+    process.losses_before = {};
+    // One that was born under it, or is taken whole, has nothing from before.
+    const bool whole =
+        range_.start == 0 || (on_word_ != 0 && process.id.start_ticks >= order_ticks_);
+    if (!whole) process.losses_before = process.facts.losses;
     process.in_capture = true;
     process.index = next_index_++;
     process.attached = false;
@@ -164,7 +170,8 @@ DumpFooter Capture::footer(const std::vector<std::unique_ptr<TrackedProcess>>& p
         end.process = process->index;
         end.fate = process->ending ? process->ending->fate : Fate::kRunning;
         end.ticks = process->ending ? process->end_ticks : footer.stop_ticks;
-        end.losses.assign(process->facts.losses.begin(), process->facts.losses.end());
+        const auto losses = process->losses_in_capture();
+        end.losses.assign(losses.begin(), losses.end());
         end.violations = drainer.violations();
         end.start_delay_ns = process->start_delay_ns;
         footer.processes.push_back(std::move(end));

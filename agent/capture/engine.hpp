@@ -109,7 +109,7 @@ struct ProcessReport {
     std::vector<SourceReport> sources;
     std::uint32_t lanes = 0;
     std::uint64_t events = 0;
-    std::uint64_t lost = 0;
+    std::uint64_t lost = 0;  ///< records that lanes dropped, and those that hooks passed over
     bool attached = false;
     Fate fate = Fate::kRunning;
     std::uint64_t end_ticks = 0;

@@ -294,7 +294,7 @@ EngineStatus EngineImpl::status() const {
         if (process->alive()) ++status.processes;
         if (!capture_ || !process->in_capture) continue;
         status.events += process->drainer.kept();
-        status.lost += process->drainer.lost();
+        status.lost += process->drainer.lost() + process->passed_over();
     }
     if (capture_) {
         status.capture_id = capture_->request().id;

@@ -29,6 +29,23 @@ void TrackedProcess::refresh() {
     }
 }
 
+std::array<std::uint64_t, schema::kLossCounters> TrackedProcess::losses_in_capture() const {
+    auto losses = facts.losses;
+    for (std::uint32_t i = 0; i < schema::kLossCounters; ++i)
+        losses[i] -= std::min(losses[i], losses_before[i]);
+    return losses;
+}
+
+std::uint64_t TrackedProcess::passed_over() const {
+    using schema::Loss;
+    const auto losses = losses_in_capture();
+    std::uint64_t sum = 0;
+    for (const Loss loss :
+         {Loss::kStackTooDeep, Loss::kTableFull, Loss::kLaneRefused, Loss::kReentered})
+        sum += losses[static_cast<std::uint32_t>(loss)];
+    return sum;
+}
+
 SegmentFacts TrackedProcess::facts_in_capture() const {
     SegmentFacts told = facts;
     for (SourceFacts& source : told.sources) {

@@ -1,6 +1,8 @@
 // One process as the engine follows it: its segment while it is mapped, its drainer, its part of the running capture.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -24,6 +26,11 @@ struct TrackedProcess {
     /// The facts as a dump tells them: what each source reached in the capture, not that it let go at its end.
     SegmentFacts facts_in_capture() const;
 
+    /// What its hooks passed over in the capture, by schema::Loss.
+    std::array<std::uint64_t, schema::kLossCounters> losses_in_capture() const;
+    /// Those of them that stand for a record which was never written.
+    std::uint64_t passed_over() const;
+
     schema::SegmentId id;
     std::unique_ptr<MappedSegment> segment;  ///< null once it is drained and removed
     std::unique_ptr<ProcessLife> life;
@@ -38,6 +45,8 @@ struct TrackedProcess {
     std::uint32_t index = 0;
     bool attached = false;
     std::int64_t start_delay_ns = -1;
+    /// What its hooks had passed over before the capture: none of it.
+    std::array<std::uint64_t, schema::kLossCounters> losses_before{};
     std::optional<ProcessFacts> told;  ///< as the dump's last Process chunk says
     std::vector<SourceFacts> reached;  ///< sources that were on in it, as they last were
 };

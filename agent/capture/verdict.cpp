@@ -86,7 +86,7 @@ ProcessReport report_process(const TrackedProcess& process, bool capturing) {
         report.sources.push_back({source.id, source.level, source.reason});
     report.lanes = facts.lanes_in_use;
     report.events = process.drainer.kept();
-    report.lost = process.drainer.lost();
+    report.lost = process.drainer.lost() + process.passed_over();
     report.attached = process.attached;
     report.fate = process.ending ? process.ending->fate : Fate::kRunning;
     report.end_ticks = process.end_ticks;

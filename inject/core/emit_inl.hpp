@@ -146,20 +146,23 @@ struct ThreadSlot {
 // __thread, not thread_local: no wrapper function, and initial-exec because a preload is there at load.
 extern __thread ThreadSlot t_slot __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/// What a hook writes, for the account of those that find no lane: one that only begins a range leaves its record to the end.
+enum class Writes { kNothing, kRecord };
+
 /// The rest of HookScope's constructor: a thread's first record, another capture word, a hook inside a hook.
-ThreadLane* enter_hook(std::uint32_t word);
+ThreadLane* enter_hook(std::uint32_t word, Writes writes);
 
 /// The time inside a hook on this thread. Put one around what records, and leave it before the original is called: a hook that runs
 /// inside another one (a signal handler's) records nothing and is counted.
 class HookScope {
 public:
-    HookScope() {
+    explicit HookScope(Writes writes = Writes::kRecord) {
         const std::uint32_t word = capture_word();
         if ((word & 1) == 0) [[likely]]
             return;
         ThreadSlot& slot = t_slot;
         if (slot.word != word || slot.inside != 0 || slot.lane == nullptr) [[unlikely]] {
-            lane_ = enter_hook(word);
+            lane_ = enter_hook(word, writes);
             return;
         }
         slot.inside = 1;
@@ -173,7 +176,7 @@ public:
         t_slot.inside = 0;
     }
     /// For sources whose hooks are always in place: nothing is recorded where the capture leaves this one out.
-    explicit HookScope(SourceId source) : HookScope() {
+    explicit HookScope(SourceId source, Writes writes = Writes::kRecord) : HookScope(writes) {
         if (lane_ == nullptr) return;
         const std::uint32_t mask = g_process.control->source_mask.load(std::memory_order_relaxed);
         if ((mask >> static_cast<std::uint32_t>(source) & 1) != 0) [[likely]]

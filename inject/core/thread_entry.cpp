@@ -29,12 +29,15 @@ bool selected(std::uint32_t word) {
            g_process.header->selected.load(std::memory_order_relaxed) != 0;
 }
 
+void count_refused(Writes writes) {
+    if (writes == Writes::kRecord) count_loss(schema::Loss::kLaneRefused);
+}
+
 ThreadLane* refuse(ThreadSlot& slot, std::uint32_t word, bool for_want_of_a_lane) {
     slot.word = 0;
     slot.refused = word;
     slot.refused_lane = for_want_of_a_lane ? 1 : 0;
     slot.inside = 0;
-    if (for_want_of_a_lane) count_loss(schema::Loss::kLaneRefused);
     return nullptr;
 }
 
@@ -49,14 +52,14 @@ void forget_thread() {
     t_slot = {};
 }
 
-ThreadLane* enter_hook(std::uint32_t word) {
+ThreadLane* enter_hook(std::uint32_t word, Writes writes) {
     ThreadSlot& slot = t_slot;
     if (slot.inside != 0) {
-        count_loss(schema::Loss::kReentered);
+        if (writes == Writes::kRecord) count_loss(schema::Loss::kReentered);
         return nullptr;
     }
     if (slot.refused == word) {
-        if (slot.refused_lane != 0) count_loss(schema::Loss::kLaneRefused);
+        if (slot.refused_lane != 0) count_refused(writes);
         return nullptr;
     }
     slot.inside = 1;
@@ -67,7 +70,10 @@ ThreadLane* enter_hook(std::uint32_t word) {
         ThreadLane* lane = acquire_lane();
         if (lane != nullptr && exit_key_made) pthread_setspecific(exit_key, lane);
         errno = saved_errno;
-        if (lane == nullptr) return refuse(slot, word, true);
+        if (lane == nullptr) {
+            count_refused(writes);
+            return refuse(slot, word, true);
+        }
         slot.lane = lane;
     } else if (slot.word != word) {
         slot.lane->start_generation();

@@ -53,7 +53,7 @@ int active() {
 }
 
 void range_push(const char* name, const ringside_attributes* given) {
-    const HookScope hook(SourceId::kApi);
+    const HookScope hook(SourceId::kApi, Writes::kNothing);
     if (!hook) return;
     const ringside_attributes attributes = read_attributes(given);
     const Event event = read_event(hook.lane(), name, attributes);

@@ -63,14 +63,14 @@ const char* text_of(const StringHandle* string) {
 
 /// Begins with its domain's tasks on this thread; ends the innermost of them.
 void push(const Domain* domain, const StringHandle* name) {
-    const HookScope hook(SourceId::kItt);
+    const HookScope hook(SourceId::kItt, Writes::kNothing);
     if (!hook) return;
     hook.lane().begin_range(SourceId::kItt, 0, name_in(hook.lane(), domain, text_of(name)),
                             push_key(SourceId::kItt, number_of(domain)), 0);
 }
 
 void push_function(const Domain* domain, const void* function) {
-    const HookScope hook(SourceId::kItt);
+    const HookScope hook(SourceId::kItt, Writes::kNothing);
     if (!hook) return;
     char text[2 + 16 + 1] = "0x";
     schema::write_hex(text + 2, reinterpret_cast<std::uintptr_t>(function), 16);
@@ -201,7 +201,7 @@ int event_create(const char* name, int length) {
 }
 int event_start(int event) {
     const char* name = event_name(event);
-    const HookScope hook(SourceId::kItt);
+    const HookScope hook(SourceId::kItt, Writes::kNothing);
     if (name == nullptr || !hook) return 0;
     hook.lane().begin_range(SourceId::kItt, 0, hook.lane().intern_cached(name),
                             push_key(SourceId::kItt, ~static_cast<std::uint64_t>(event)), 0);

@@ -24,7 +24,7 @@ void mark(Message message) {
 template <Core kIndex, class Message>
 int push(Message message) {
     {
-        const HookScope hook(SourceId::kNvtx);
+        const HookScope hook(SourceId::kNvtx, Writes::kNothing);
         if (hook) record_push(hook.lane(), nullptr, read_event(hook.lane(), message));
     }
     return call_next(kCoreModule, kIndex, kNoPushPopTracking, message);
@@ -64,7 +64,7 @@ void mark_ex(const EventAttributes* event) {
 
 int push_ex(const EventAttributes* event) {
     {
-        const HookScope hook(SourceId::kNvtx);
+        const HookScope hook(SourceId::kNvtx, Writes::kNothing);
         if (hook) record_push(hook.lane(), nullptr, read_event(hook.lane(), nullptr, event));
     }
     return call_next_event(kCoreModule, kRangePushEx, kNoPushPopTracking, event);
@@ -87,7 +87,7 @@ void domain_mark(Domain* domain, const EventAttributes* event) {
 
 int domain_push(Domain* domain, const EventAttributes* event) {
     {
-        const HookScope hook(SourceId::kNvtx);
+        const HookScope hook(SourceId::kNvtx, Writes::kNothing);
         if (hook) record_push(hook.lane(), domain, read_event(hook.lane(), domain, event));
     }
     return call_next_event(kCore2Module, kDomainRangePushEx, kNoPushPopTracking, event,

@@ -25,7 +25,7 @@ inline void apply_context(ThreadLane& lane, const CarriedContext& carried) {
 
 /// The same from outside any HookScope: what a wrapper does after the original has returned.
 inline void restore_context(const CarriedContext& carried) {
-    HookScope hook;
+    HookScope hook(Writes::kNothing);
     if (hook) apply_context(hook.lane(), carried);
 }
 

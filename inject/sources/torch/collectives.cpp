@@ -41,7 +41,7 @@ const char* group_name(const char* backend) {
 void wrap_enqueue(void* backend, void** work) {
     using Enqueue = void(void*, void**);
     {
-        HookScope hook;
+        HookScope hook(Writes::kNothing);
         if (hook && *work != nullptr) {
             Collective collective;
             if (g_sequence_number != nullptr) collective.sequence = g_sequence_number(backend);
@@ -62,7 +62,7 @@ void wrap_execute(void* const* work) {
     using Execute = void(void* const*);
     t_running = {};
     {
-        HookScope hook;
+        HookScope hook(Writes::kNothing);
         if (hook) g_works.take(reinterpret_cast<std::uint64_t>(*work), &t_running);
     }
     original<Execute>(kHook)(work);

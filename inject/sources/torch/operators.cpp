@@ -89,7 +89,7 @@ void begin(ThreadLane& lane, const char* range, const ShapesText* shapes) {
 // torch hands the result to the end callback and deletes it through its vtable: null, and the range is found by its address.
 void* on_start(void** context_out, const char* range) {
     *context_out = nullptr;
-    HookScope hook;
+    HookScope hook(Writes::kNothing);
     if (hook) begin(hook.lane(), range, nullptr);
     return context_out;
 }
@@ -99,7 +99,7 @@ void* on_start_with_shapes(void** context_out, const char* range) {
     if ((capture_word() & 1) == 0) return context_out;
     ShapesText shapes;
     read_shapes(range, &shapes);
-    HookScope hook;
+    HookScope hook(Writes::kNothing);
     if (hook) begin(hook.lane(), range, &shapes);
     return context_out;
 }

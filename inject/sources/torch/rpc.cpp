@@ -66,13 +66,13 @@ void* wrap_send(void* result, void* agent, const char* destination, void** messa
     // A send() that threw left this behind on the thread: each one begins anew.
     t_send = {};
     {
-        HookScope hook;
+        HookScope hook(Writes::kNothing);
         if (hook) t_send = {agent, destination, now(), 0, 0};
     }
     void* const returned =
         original<Send>(kHookSend)(result, agent, destination, message, timeout, device_map);
     if (t_send.call != 0) {
-        HookScope hook;
+        HookScope hook(Writes::kNothing);
         std::uint64_t future = 0;
         std::memcpy(&future, result, sizeof future);
         if (hook) call_returned(hook.lane(), t_send, future);
@@ -127,7 +127,7 @@ void wrap_read(void* agent, void** pipe, StdFunction* callback) {
     StdFunction wrapper;
     bool wrapped = false;
     {
-        HookScope hook;
+        HookScope hook(Writes::kNothing);
         if (hook && callback->manager != nullptr) {
             const ReadExtra extra{agent, pipe_peer(*pipe)};
             wrapped = g_reads.wrap(callback, reinterpret_cast<void*>(call_read), extra, &wrapper);
@@ -142,7 +142,7 @@ void* wrap_serve(void* result, const void* self, void* message, void* streams) {
     using Serve = void*(void*, const void*, void*, void*);
     CarriedContext before;
     {
-        HookScope hook;
+        HookScope hook(Writes::kNothing);
         if (hook) {
             before = carry_context(hook.lane());
             enter_request(hook.lane(), message);
@@ -182,7 +182,7 @@ void wrap_complete(void* agent, void** atomic_future, void** message, void* stre
     using Complete = void(void*, void**, void**, void*);
     CarriedContext before;
     {
-        HookScope hook;
+        HookScope hook(Writes::kNothing);
         if (hook && *message != nullptr) {
             const CarriedContext parent = end_call(hook.lane(), agent, view_message(*message));
             before = switch_context(hook.lane(), parent);
@@ -195,7 +195,7 @@ void wrap_complete(void* agent, void** atomic_future, void** message, void* stre
 void wrap_respond(void* agent, void** pipe, void* future, std::uint64_t message_id, void* streams) {
     using Respond = void(void*, void**, void*, std::uint64_t, void*);
     original<Respond>(kHookRespond)(agent, pipe, future, message_id, streams);
-    HookScope hook;
+    HookScope hook(Writes::kNothing);
     if (hook) give_up_serving(hook.lane(), agent, *pipe, message_id);
 }
 
@@ -204,7 +204,7 @@ void call_task(const void* storage) {
     TaskPool::Entry* const entry = TaskPool::entry_of(storage);
     CarriedContext before;
     {
-        HookScope hook;
+        HookScope hook(Writes::kNothing);
         if (hook) before = switch_context(hook.lane(), entry->extra);
     }
     reinterpret_cast<Invoke*>(entry->original.invoker)(&entry->original);
@@ -216,7 +216,7 @@ void wrap_pool_run(void* pool, StdFunction* task) {
     StdFunction wrapper;
     bool wrapped = false;
     {
-        HookScope hook;
+        HookScope hook(Writes::kNothing);
         if (hook && hook.lane().context().key != 0 && task->manager != nullptr) {
             const CarriedContext context = carry_context(hook.lane());
             wrapped = g_tasks.wrap(task, reinterpret_cast<void*>(call_task), context, &wrapper);

@@ -111,3 +111,35 @@ TEST_CASE("engine: halves come with names, ends and the positions of their recor
     CHECK(report.processes.at(0).workers == std::vector<std::string>{"worker0"});
     CHECK(node.engine->halves(1).empty());
 }
+
+TEST_CASE(
+    "engine: what hooks pass over is lost in the capture in which it happened, and in no other") {
+    Node node;
+    node.open();
+    FakeSegment fake(node.job, {});
+    FakeLane& lane = fake.add_lane(256);
+    const auto name = fake.intern("op");
+    const auto pass_over = [&](schema::Loss loss, std::uint64_t times) {
+        fake.header()->losses[static_cast<std::uint32_t>(loss)].fetch_add(times);
+    };
+    pass_over(schema::Loss::kLaneRefused, 7);
+    REQUIRE(node.sees(1));
+    REQUIRE(node.engine->prepare(Node::request()));
+    REQUIRE(node.engine->begin(Node::request().id, node.engine->node_now()));
+    lane.range(name, ticks_now(), ticks_now());
+    pass_over(schema::Loss::kLaneRefused, 3);
+    pass_over(schema::Loss::kTableFull, 2);
+    pass_over(schema::Loss::kNamesFull, 1);  // said, but the record was written
+    const CaptureReport first = node.stop();
+    CHECK(first.lost == 5);
+    CHECK(first.records == 1);
+    const DumpFile dump = read_dump(first.path);
+    const auto& losses = dump.footer.processes.at(0)->losses;
+    CHECK(losses.at(static_cast<std::uint32_t>(schema::Loss::kLaneRefused)) == 3);
+    CHECK(losses.at(static_cast<std::uint32_t>(schema::Loss::kNamesFull)) == 1);
+    CaptureRequest another = Node::request(2);
+    another.name = "another";
+    REQUIRE(node.engine->prepare(another));
+    REQUIRE(node.engine->begin(2, node.engine->node_now()));
+    CHECK(node.stop(2).lost == 0);
+}

@@ -161,7 +161,9 @@ TEST_CASE("lane: beyond the process's budget threads are refused and their recor
             mark(1);
             std::thread([] {
                 for (int i = 0; i < 5; ++i) {
-                    HookScope hook;
+                    const HookScope begins(inject::Writes::kNothing);
+                    EXPECT(!begins);
+                    const HookScope hook;
                     EXPECT(!hook);
                 }
             }).join();
