@@ -61,7 +61,7 @@ void EngineImpl::find(std::uint64_t now) {
     for (TrackedProcess* process : table_.discover()) {
         // Found dead: what it left is for a capture from the start, if one comes.
         if (const auto ending = process->life->check(process->facts.state, false)) {
-            process->left_behind = process->drainer.has_unread();
+            process->left_behind = process->drainer.has_unread(capture_ != nullptr);
         }
         if (capture_) capture_->include(*process);
     }

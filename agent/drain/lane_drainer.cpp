@@ -9,6 +9,7 @@ namespace {
 using schema::RecordHeader;
 using schema::RecordKind;
 
+constexpr std::uint32_t kMostTorn = 3;
 constexpr std::uint32_t kWords = schema::kCellWords;
 /// Of an Operator: the name id of its input shapes in the low half.
 constexpr std::uint32_t kShapesWord = offsetof(schema::OperatorRecord, shapes) / 8;
@@ -59,15 +60,25 @@ bool LaneDrainer::fetch(DrainScope& scope, Fetched& fetched) {
         fetched.copied = std::min(fetched.span.count, DrainBuffers::kBatchCells);
         std::memcpy(static_cast<void*>(buffers.cells), fetched.span.cells,
                     std::size_t{fetched.copied} * schema::kCellBytes);
+        // SYNC(lane): a free lane may have got its next thread, whose records those are: pairs with the shim's claim of it.
+        const std::uint32_t after = lane_.header->state.load(std::memory_order_acquire);
+        fetched.torn = schema::lane_generation(after) != schema::lane_generation(fetched.state);
     });
 }
 
 std::uint32_t LaneDrainer::drain(DrainScope& scope) {
     std::uint32_t taken = 0;
+    std::uint32_t torn = 0;
     // One ring's worth: a producer that writes as fast as we read must not keep us from the other lanes.
     while (!quarantined_ && taken < lane_.capacity_cells) {
         Fetched fetched;
         if (!fetch(scope, fetched) || fetched.span.corrupt) {
+            quarantine(scope);
+            break;
+        }
+        if (fetched.torn) {
+            // Only we give a lane back: its thread changes once between two of our looks, or its words are not a shim's.
+            if (++torn < kMostTorn) continue;
             quarantine(scope);
             break;
         }
@@ -253,7 +264,13 @@ void LaneDrainer::note_drops(DrainScope& scope, std::uint64_t dropped) {
     } else if (scope.keeping && counters) {
         // The lane keeps the ticks of its first drop ever; of a later one we know that it came after the pass before.
         const std::uint64_t first = dropped_ == 0 ? counters->first_drop_ticks : last_pass_ticks_;
-        account(scope).lose(dropped - dropped_, first, counters->last_drop_ticks);
+        const std::uint64_t last = counters->last_drop_ticks;
+        // Before the instant and after the stop nothing would have been kept either. What may lie on both sides of one is lost.
+        if (last < scope.range.start || first > scope.range.stop) {
+            account(scope).outside += dropped - dropped_;
+        } else {
+            account(scope).lose(dropped - dropped_, first, last);
+        }
     }
     dropped_ = dropped;
 }

@@ -70,6 +70,7 @@ private:
         std::uint64_t dropped = 0;
         schema::CellSpan span;
         std::uint32_t copied = 0;
+        bool torn = false;  ///< the lane has changed hands meanwhile
     };
     /// A NameInline and the record that it names go as one.
     struct Unit {

@@ -115,8 +115,8 @@ std::uint64_t ProcessDrainer::lost() const {
     return lost;
 }
 
-bool ProcessDrainer::has_unread() {
-    adopt_lanes(false);
+bool ProcessDrainer::has_unread(bool fresh_lanes) {
+    adopt_lanes(fresh_lanes);
     return std::any_of(lanes_.begin(), lanes_.end(),
                        [&](const auto& lane) { return lane && lane->has_unread(*segment_); });
 }

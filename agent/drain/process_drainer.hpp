@@ -50,7 +50,8 @@ public:
     std::uint32_t lane_count() const { return lane_count_; }
     std::uint64_t kept() const;
     std::uint64_t lost() const;
-    bool has_unread();
+    /// @param fresh_lanes  as in drain()
+    bool has_unread(bool fresh_lanes);
 
     /// The segment is about to be unmapped; nothing may be drained after.
     void release_segment();

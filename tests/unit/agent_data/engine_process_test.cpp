@@ -1,6 +1,8 @@
 // The engine and its processes: found before it or during a capture, killed, ended, left behind, refused.
 #include <doctest/doctest.h>
+
 #include <unistd.h>
+#include <filesystem>
 
 #include "agent/attach/process_life.hpp"
 #include "tests/unit/agent_data/engine_rig.hpp"
@@ -169,6 +171,29 @@ TEST_CASE(
     CHECK(report.records == 10);
     REQUIRE(report.processes.size() == 1);
     CHECK(report.processes[0].verdict == Verdict::kKilled);
+    check_accounts(read_dump(report.path));
+}
+
+TEST_CASE(
+    "engine: a process that came and ended between two looks is in the capture, with what it "
+    "dropped") {
+    Node node;
+    node.open();
+    node.start();
+    TemporaryDirectory elsewhere;
+    FakeSegment fake(elsewhere.path(), {});
+    FakeLane& lane = fake.add_lane(64);
+    const auto name = fake.intern("short");
+    std::uint64_t dropped = 0;
+    for (int i = 0; i < 100; ++i) dropped += lane.range(name, ticks_now(), ticks_now()) ? 0 : 1;
+    REQUIRE(dropped > 0);
+    fake.die(false);
+    std::filesystem::copy(fake.path(), node.top.sub("root/part"));
+    std::filesystem::rename(node.top.sub("root/part"), node.job + "/7.100.1");
+    REQUIRE(eventually([&] { return !exists(node.job + "/7.100.1"); }));
+    const CaptureReport report = node.stop();
+    CHECK(report.records == 100 - dropped);
+    CHECK(report.lost == dropped);
     check_accounts(read_dump(report.path));
 }
 

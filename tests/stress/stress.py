@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+"""Processes and threads that come and go in every way while captures go on and off: no crash, no leak, and every record accounted for.
+
+    stress.py [SECONDS] [SEED]       SECONDS of rounds (default 60); what a round is stands in README.md
+"""
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+from harness import Node, check, kBuild, kCommand, kOfTheJobDirectory, kShim, main, wait_until
+
+from account import Account, tried_records
+from board import Board
+
+kStress = os.environ.get("RINGSIDE_STRESS", os.path.join(kBuild, "tests", "stress"))
+kSteady = 2
+kCapturesARound = 3
+kResting = 3 + 4 * kSteady  # threads that go through all rounds
+# Beyond what allocators keep back. A leak of one page a capture, a process or a thread is far more.
+kMostGrowth = {"descriptors": 0, "threads": 0, "mappings": 24, "KiB": 6 * 1024}
+kWarmUp = 3
+
+
+class Stress:
+    def __init__(self, workspace, seed):
+        self.workspace, self.random = workspace, random.Random(seed)
+        self.board = Board(os.path.join(workspace.root, "board"))
+        workspace.on_exit(self.board.close)
+        self.node = Node(workspace, "node", extra=["--first-lane-kib", "64"])
+        words = [os.path.join(kStress, "churn"), "root", self.board.path, os.path.join(kStress, "libplugin.so"), str(kSteady)]
+        self.root = workspace.start("churn", ["env", "LD_PRELOAD=" + kShim, *words], self.node.environment())
+        self.at_rest()
+        self.steady = [int(line.split()[1]) for line in self.root.out().splitlines()]
+        self.captures = 0
+        self.totals = {}
+        self.pids = {}  # of each thread that records
+
+    def at_rest(self):
+        wait_until("the churn to rest", lambda: self.board.resting() == kResting, children=[self.root, self.node.agent])
+        # The dead's segments go; what lives has one each.
+        wait_until("the segments of the dead to go", lambda: len(self.node.segments()) <= 1 + kSteady, children=[self.node.agent])
+
+    def round(self):
+        """Captures while everything goes on; then rest, and every record of the round is accounted for."""
+        self.board.go(1)
+        outputs = []
+        for _ in range(kCapturesARound):
+            outputs.append(self.capture())
+        self.board.go(0)
+        self.at_rest()
+        tried = tried_records(self.board.log(), self.pids)
+        self.board.empty()
+        for output, pids in outputs:
+            account = Account(output, tried, pids)
+            account.check()
+            for name, count in account.totals().items():
+                self.totals[name] = self.totals.get(name, 0) + count
+            shutil.rmtree(output)
+        shutil.rmtree(self.workspace.path("output", "node"), ignore_errors=True)
+        for child in self.workspace.children[2:]:
+            os.unlink(child.out_path)
+            os.unlink(child.err_path)
+        del self.workspace.children[2:]
+
+    def capture(self):
+        self.captures += 1
+        output = self.workspace.path("traced-%d" % self.captures)
+        milliseconds = self.random.randrange(50, 900)
+        chosen = self.random.sample(self.steady, 1) if self.random.random() < 0.2 else []
+        ended_early, stopped = self.random.random() < 0.3, self.random.random() < 0.2
+        duration = "60s" if ended_early else "%dms" % milliseconds
+        child = self.workspace.start("trace-%d" % self.captures, [
+            kCommand, "trace", "--hosts", self.node.endpoint, "--duration", duration, "-o", output, *(["--pid", str(chosen[0])] if chosen else [])])
+        wait_until("the capture", lambda: "capturing" in child.err() or child.process.poll() is not None, children=[self.node.agent, self.root])
+        if stopped:  # rings run over meanwhile
+            self.node.agent.send(signal.SIGSTOP)
+            time.sleep(self.random.random() * 0.3)
+            self.node.agent.send(signal.SIGCONT)
+        if ended_early:
+            time.sleep(milliseconds / 1000)
+            child.send(signal.SIGINT)
+        status = child.wait(expect=None)
+        check(status in (0, 1), "trace ended with %s:\n%s", status, child.tail())  # 1: records lost, processes killed
+        return output, chosen
+
+    def sizes(self):
+        """Of each process that goes through all rounds, at rest."""
+        return {pid: sizes_of(pid) for pid in [self.node.agent.pid, self.root.pid, *self.steady]}
+
+    def end(self):
+        self.board.go(2)
+        self.root.wait()
+        check(not self.root.err(), "the churn says: %s", self.root.err())
+        wait_until("all segments to go", lambda: not self.node.segments(), children=[self.node.agent])
+        self.node.stop()
+        check(not self.node.agent.err(), "the agent says: %s", self.node.agent.err())
+        folder = os.path.join(self.node.root, self.node.job)
+        check(set(os.listdir(folder)) <= set(kOfTheJobDirectory), "left in the job directory: %s", os.listdir(folder))
+
+
+def sizes_of(pid):
+    status = {}
+    with open("/proc/%d/status" % pid) as text:
+        for line in text:
+            name, _, value = line.partition(":")
+            status[name] = value.split()
+    with open("/proc/%d/maps" % pid) as text:
+        mappings = len(text.readlines())
+    # Memory of its own: what it maps of the test's files is the test's.
+    return {"descriptors": len(os.listdir("/proc/%d/fd" % pid)), "threads": int(status["Threads"][0]), "mappings": mappings,
+            "KiB": int(status["RssAnon"][0])}
+
+
+def no_growth(first, last):
+    for pid, before in first.items():
+        for what, most in kMostGrowth.items():
+            check(last[pid][what] - before[what] <= most, "%s of pid %d: %d, at the start %d", what, pid, last[pid][what], before[what])
+
+
+def stress(workspace):
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(1 << 32)
+    print("seed %d" % seed, flush=True)
+    it = Stress(workspace, seed)
+    end = time.monotonic() + seconds
+    rounds, first = 0, None
+    while time.monotonic() < end or rounds <= kWarmUp:
+        it.round()
+        rounds += 1
+        if rounds == kWarmUp:
+            first = it.sizes()
+    last = it.sizes()
+    names = ["agent", "root"] + ["steady"] * kSteady
+    for name, pid in zip(names, first):
+        print("%s: %s" % (name, ", ".join("%s %d -> %d" % (what, first[pid][what], last[pid][what]) for what in kMostGrowth)), flush=True)
+    no_growth(first, last)
+    lives = it.board.lives()
+    it.end()
+    print("%d rounds, %d captures, %d processes, %d threads: %s" % (
+        rounds, it.captures, lives, it.board.threads(), ", ".join("%s %d" % item for item in it.totals.items())), flush=True)
+    for kind in ("produced", "lost"):
+        check(it.totals[kind] > 0, "nothing %s: this has shown nothing", kind)
+
+
+main(stress, "stress")
