@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Bad input: one clear error each (action, object, cause, what to do), the documented exit code, nothing half-written under the final name."""
+import json
 import os
 import struct
 
-from harness import Node, check, kAgent, kPython, kShim, main
+from harness import Node, check, kAgent, kPython, kShim, main, wait_until
 from rsd import frames
 
 kUsage, kNothingMatched, kNoAgent, kRefused, kInput, kOwnFailure = 2, 3, 4, 5, 6, 125
@@ -103,6 +104,10 @@ def usage(cases, workspace, output):
     cases.refused("unknown sort key", ["table", output, "--sort-by", "beauty"], kUsage, "beauty")
     cases.refused("export to an unknown format", ["export", output, "-o", workspace.path("t.xyz")], kUsage, "t.xyz", absent=[workspace.path("t.xyz")])
     cases.refused("a duration that is none", ["trace", "--duration", "soon"], kUsage, "soon")
+    cases.refused("a size that is none", ["trace", "--max-bytes", "much"], kUsage, "much")
+    unused = workspace.path("unused")
+    cases.refused("run: a size that is none", ["run", "-o", unused, "--max-bytes", "3", "--", "/bin/true"], kUsage, "'3'", absent=[unused])
+    cases.refused("run: JSON into CMD's stderr", ["run", "-o", unused, "--json", "--", "/bin/true"], kUsage, "--table", absent=[unused])
 
 
 def agents(cases, workspace):
@@ -113,6 +118,7 @@ def agents(cases, workspace):
     node = Node(workspace, "here")
     cases.refused("a pid that does not exist", ["trace", "--hosts", node.endpoint, "--pid", "4194303", "--duration", "100ms", "-o", out],
                   kNothingMatched, "4194303", absent=[out])
+    one_of_two_pids(workspace, node)
     cases.refused("a tcp endpoint", ["trace", "--hosts", "tcp://127.0.0.1:5555", "-o", out], kRefused, "tcp", absent=[out])
     blocked = workspace.path("a-file")
     with open(blocked, "w"):
@@ -120,6 +126,28 @@ def agents(cases, workspace):
     cases.refused("an output below a file", ["trace", "--hosts", node.endpoint, "--duration", "100ms", "-o", blocked + "/out"],
                   kUsage, "a-file")
     node.stop()
+
+
+def one_of_two_pids(workspace, node):
+    """The one that is there is captured, the other is named, and the exit status says that not all is well."""
+    sleeper = workspace.start("sleeper", node.job_command("sleep", "300"), node.environment())
+    wait_until("the sleeper's segment", lambda: any(p["pid"] == sleeper.pid for p in workspace.json("ps", "--hosts", node.endpoint)), children=[sleeper])
+    told = workspace.json("trace", "--hosts", node.endpoint, "--pid", "%d,4194303" % sleeper.pid, "--duration", "100ms", "-o", workspace.path("one"),
+                          expect=1)
+    verdicts = {p["pid"]: p["verdict"] for p in told["processes"]}
+    check(set(verdicts) == {sleeper.pid, 4194303} and "inject" in verdicts[4194303], "verdicts: %s", told["processes"])
+    sleeper.end()
+
+
+def bounded(workspace):
+    """A dump that may not grow says what it lacks, and stays readable."""
+    output = workspace.path("bounded")
+    child = workspace.ringside("run", "-o", output, "--max-bytes", "1M", "--", kPython, "-c", "import torch; [torch.ones(2) + 1 for _ in range(60000)]")
+    check("1048576 bytes is reached" in child.err(), "it says: %s", child.err()[-600:])
+    sizes = [os.path.getsize(os.path.join(output, f)) for f in os.listdir(output) if f.startswith(os.uname().nodename)]
+    check(len(sizes) == 1 and 0 < sizes[0] <= 1 << 20, "its dumps: %s of %s", sizes, os.listdir(output))
+    told = json.loads(workspace.ringside("table", output, "--json", "--row-limit", "1", expect=None).out())["totals"]
+    check(told["records"] > 10000 and told["lost"] > 10000, "the table says: %s", told)
 
 
 def own_failures(cases, workspace):
@@ -156,6 +184,7 @@ def test(workspace):
     usage(cases, workspace, output)
     agents(cases, workspace)
     own_failures(cases, workspace)
+    bounded(workspace)
     unharmed(workspace)
     print("%d cases refused as documented" % cases.count, flush=True)
 

@@ -16,6 +16,7 @@ using schema::ErrorCode;
 namespace {
 
 constexpr double kLongestMs = 24.0 * 3600 * 1000;
+constexpr double kFewestBytes = 1 << 20, kMostBytes = 1e18;
 
 Error usage(std::string message) {
     return {ErrorCode::kUsage, std::move(message)};
@@ -71,6 +72,29 @@ Result<std::uint32_t> parse_duration_ms(std::string_view text) {
         return wrong;
     }
     return static_cast<std::uint32_t>(std::lround(total_ms));
+}
+
+Result<std::uint64_t> parse_bytes(std::string_view text) {
+    const Error wrong = usage("--max-bytes: '" + std::string(text) +
+                              "' is no size; write bytes, or 500M, 2G (1M or more)");
+    double value = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || !std::isfinite(value)) {
+        return wrong;
+    }
+    std::string_view unit = text.substr(static_cast<std::size_t>(rest - text.data()));
+    constexpr std::string_view kPrefixes = "KMGT";
+    const std::size_t prefix = unit.empty() ? std::string_view::npos : kPrefixes.find(unit.front());
+    if (prefix != std::string_view::npos) {
+        value *= std::pow(1024.0, static_cast<double>(prefix + 1));
+        unit.remove_prefix(1);
+    }
+    const bool known =
+        unit.empty() || unit == "B" || (unit == "iB" && prefix != std::string_view::npos);
+    if (!known || value < kFewestBytes || value > kMostBytes) {
+        return wrong;
+    }
+    return static_cast<std::uint64_t>(value);
 }
 
 Result<std::vector<std::string>> parse_hosts(std::string_view text) {

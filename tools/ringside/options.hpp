@@ -19,6 +19,11 @@ using schema::Result;
 /// @errors Usage
 Result<std::uint32_t> parse_duration_ms(std::string_view text);
 
+/// `5000000`, `2000K`, `500M`, `2G`, with or without `B` or `iB` behind: powers of 1024.
+/// @return 1 MiB or more: a dump is written in pieces of some 256 KiB
+/// @errors Usage
+Result<std::uint64_t> parse_bytes(std::string_view text);
+
 /// `ipc:///a/b.sock,ipc:///c/d.sock`: at least one endpoint, none twice; the first one leads.
 /// `host:1234` is short for `tcp://host:1234`.
 /// @errors Usage: empty or repeated entries, not an endpoint

@@ -45,6 +45,10 @@ ChildOptions agent_command(const OwnAgentOptions& options, const std::string& en
     if (!options.node.empty()) {
         child.arguments.insert(child.arguments.end(), {"--node", options.node});
     }
+    if (options.max_bytes != 0) {
+        child.arguments.insert(child.arguments.end(),
+                               {"--max-bytes", std::to_string(options.max_bytes)});
+    }
     if (options.record_shapes) child.arguments.emplace_back("--record-shapes");
     if (options.profile_memory) child.arguments.emplace_back("--profile-memory");
     child.environment = {

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,7 @@ struct OwnAgentOptions {
     std::string node;         ///< empty: the agent's default
     bool record_shapes = false;
     bool profile_memory = false;
+    std::uint64_t max_bytes = 0;  ///< of the dump; 0: no bound
 };
 
 /// @thread main thread

@@ -18,6 +18,7 @@
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/install_paths.hpp"
 #include "tools/ringside/job_input.hpp"
+#include "tools/ringside/options.hpp"
 #include "tools/ringside/output_dir.hpp"
 #include "tools/ringside/own_agent.hpp"
 #include "tools/ringside/process.hpp"
@@ -39,6 +40,7 @@ struct Options {
     std::string output;
     std::string table;
     std::string node;
+    std::string max_bytes;
     bool json = false;
     bool record_shapes = false;
     bool profile_memory = false;
@@ -250,6 +252,14 @@ int run_traced(const Options& options, const Words& words) {
     if (words.empty()) {
         return fail({ErrorCode::kUsage, "run: no command given; see `ringside run --help`"});
     }
+    std::uint64_t max_bytes = 0;
+    if (!options.max_bytes.empty()) {
+        const auto parsed = parse_bytes(options.max_bytes);
+        if (!parsed) {
+            return fail(parsed.error());
+        }
+        max_bytes = *parsed;
+    }
     const FoundProgram found = find_program(words[0], variable("PATH"));
     if (found.exit_code != 0) {
         say(found.reason);
@@ -275,7 +285,7 @@ int run_traced(const Options& options, const Words& words) {
     const std::string job = "run-" + pid;
     const auto agent =
         OwnAgent::start({paths->agent, root, job, output->absolute(), workshop.name(), options.node,
-                         options.record_shapes, options.profile_memory},
+                         options.record_shapes, options.profile_memory, max_bytes},
                         signals);
     if (!agent) {
         return own_failure(agent.error());
@@ -292,12 +302,18 @@ Action setup_run(CLI::App& verb, const Words& rest) {
     verb.add_option("-o,--output", options->output,
                     "where dump and index go; default ringside-<CMD>-<pid>")
         ->type_name("DIR");
-    verb.add_option("--table", options->table, "write the table to this file instead of stderr")
-        ->type_name("FILE");
+    CLI::Option* const table =
+        verb.add_option("--table", options->table,
+                        "write the table to this file instead of stderr, which is CMD's, too")
+            ->type_name("FILE");
     verb.add_option("--node", options->node,
                     "this node's name; default RINGSIDE_NODE, else the host's name")
         ->type_name("NAME");
-    verb.add_flag("--json", options->json, "the table as one JSON object");
+    verb.add_option("--max-bytes", options->max_bytes,
+                    "end the dump at this size: 500M, 2G; default none")
+        ->type_name("SIZE");
+    verb.add_flag("--json", options->json, "the table as one JSON object, in --table's FILE")
+        ->needs(table);
     verb.add_flag("--record-shapes", options->record_shapes,
                   "operators with their input shapes; costs a microsecond each");
     verb.add_flag("--profile-memory", options->profile_memory,

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -30,6 +31,7 @@ struct Options {
     std::string duration = "500ms";
     std::vector<std::string> pids;
     std::string output;
+    std::string max_bytes;
     bool finish = false;
     bool json = false;
     bool record_shapes = false;
@@ -90,12 +92,37 @@ Result<fbs::TraceRequestT> request_of(const Options& options,
         return pids.error();
     }
     fbs::TraceRequestT request;
+    if (!options.max_bytes.empty()) {
+        const auto max_bytes = parse_bytes(options.max_bytes);
+        if (!max_bytes) {
+            return max_bytes.error();
+        }
+        request.max_bytes = *max_bytes;
+    }
     request.peers.assign(endpoints.begin() + 1, endpoints.end());
     request.duration_ms = *duration;
     request.pids = *pids;
     request.finish = options.finish;
     request.options = schema::capture_options(options.record_shapes, options.profile_memory);
     return request;
+}
+
+/// Asked for by pid, and none of the nodes knows them: said, not passed over.
+void add_missing(const std::vector<std::int32_t>& pids, fbs::TraceReplyT& reply) {
+    for (const std::int32_t pid : pids) {
+        const bool known = std::any_of(reply.verdicts.begin(), reply.verdicts.end(),
+                                       [&](const auto& process) { return process->pid == pid; });
+        if (known) {
+            continue;
+        }
+        auto verdict = std::make_unique<fbs::ProcessVerdictT>();
+        verdict->node = static_cast<std::uint32_t>(reply.nodes.size());
+        verdict->pid = pid;
+        verdict->rank = -1;
+        verdict->verdict = fbs::Verdict::NotInjected;
+        verdict->reason = "no process with the preload has this pid; see `ringside ps`";
+        reply.verdicts.push_back(std::move(verdict));
+    }
 }
 
 /// @return where the dumps and the index now lie
@@ -147,13 +174,14 @@ int run_trace(const Options& options) {
     SignalGuard signals;
     Wishes wishes(signals);
     PhaseLines lines;
-    const auto reply = (*client)->trace(
+    auto reply = (*client)->trace(
         *request, {[&](const fbs::ProgressT& progress) { lines.on_progress(progress); },
                    [&] { return wishes.now(); }});
     if (!reply) {
         const int status = fail(reply.error());
         return wishes.gave_up() ? kExitSignal + wishes.last_signal() : status;
     }
+    add_missing(request->pids, *reply);
     const auto paths = bring_together(*reply, *output);
     if (!paths) {
         return fail(paths.error());
@@ -191,12 +219,17 @@ Action setup_trace(CLI::App& verb, const Words&) {
                       "operators with their input shapes; costs a microsecond each");
     CLI::Option* const memory = verb.add_flag("--profile-memory", options->profile_memory,
                                               "CPU memory that tensors take and give back");
+    CLI::Option* const bound =
+        verb.add_option("--max-bytes", options->max_bytes,
+                        "end each node's dump at this size: 500M, 2G; default none")
+            ->type_name("SIZE");
     verb.add_flag("--finish", options->finish,
                   "end the captures that run from the start (ringside-agent --capture-from-start)")
         ->excludes(duration)
         ->excludes(pids)
         ->excludes(shapes)
-        ->excludes(memory);
+        ->excludes(memory)
+        ->excludes(bound);
     verb.add_option("-o,--output", options->output,
                     "where dumps and index go; default ringside-<job>-<pid>")
         ->type_name("DIR");

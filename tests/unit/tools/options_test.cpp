@@ -9,6 +9,7 @@
 namespace {
 
 using ringside::schema::ErrorCode;
+using ringside::tools::parse_bytes;
 using ringside::tools::parse_duration_ms;
 using ringside::tools::parse_hosts;
 using ringside::tools::parse_pids;
@@ -83,3 +84,13 @@ TEST_CASE("run's words: our options end at the first word that is none, or at --
 }
 
 }  // namespace
+
+TEST_CASE("bytes: plain, with a unit, and what is none") {
+    CHECK(*parse_bytes("1048576") == 1 << 20);
+    CHECK(*parse_bytes("1024K") == 1 << 20);
+    CHECK(*parse_bytes("1.5MiB") == 1'572'864);
+    CHECK(*parse_bytes("2GB") == 2ull << 30);
+    for (const char* wrong :
+         {"", "K", "1", "64K", "2000k", "2000Kib", "1000000iB", "-5M", "1e300", "nanM", "2000K 1"})
+        CHECK_MESSAGE(!parse_bytes(wrong), wrong);
+}
