@@ -235,12 +235,14 @@ static int live_busy(const char* until) {
     return 0;
 }
 
+// NOLINTBEGIN(readability-identifier-naming): the libraries' own names
 /// What checks for other frameworks see: nothing of ours is theirs.
 extern int MPI_Init(int*, char***) __attribute__((weak));
 extern int ncclCommInitRank(void) __attribute__((weak));
 extern int cuInit(unsigned) __attribute__((weak));
 extern void* grpc_channel_create(void) __attribute__((weak));
 extern int PMPI_Init(int*, char***) __attribute__((weak));
+// NOLINTEND(readability-identifier-naming)
 
 static int live_weak(void) {
     const char* names[] = {"MPI_Init",       "PMPI_Init",  "ncclCommInitRank",

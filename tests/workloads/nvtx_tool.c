@@ -75,6 +75,7 @@ static void domain_end(nvtxDomainHandle_t domain, nvtxRangeId_t id) {
     fprintf(out, "end %d in %s\n", (int)id, text_of(domain, 'd'));
 }
 
+// NOLINTNEXTLINE(readability-identifier-naming): the interface's own name
 int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get) {
     const char* path = getenv("NVTX_TOOL_LOG");
     if (out == NULL && (path == NULL || (out = fopen(path, "w")) == NULL)) return 0;

@@ -15,6 +15,7 @@ using schema::RecordKind;
 using test::Sandbox;
 using test::SegmentView;
 
+// NOLINTNEXTLINE(readability-identifier-naming): the interface's own name
 extern "C" void __itt_api_init(Global* global, int groups);
 
 namespace {

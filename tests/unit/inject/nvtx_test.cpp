@@ -15,6 +15,7 @@ using schema::RecordKind;
 using test::Sandbox;
 using test::SegmentView;
 
+// NOLINTNEXTLINE(readability-identifier-naming): the interface's own name
 extern "C" int InitializeInjectionNvtx2(GetExportTable get_table);
 
 namespace {
@@ -65,8 +66,8 @@ int module_table(std::uint32_t module, AnyFunction*** table, std::uint32_t* size
 }
 
 const void* get_table(std::uint32_t id) {
-    static const CallbacksTable callbacks{sizeof callbacks, module_table};
-    return id == kCallbacksTable ? &callbacks : nullptr;
+    static const CallbacksTable kCallbacks{sizeof kCallbacks, module_table};
+    return id == kCallbacksTable ? &kCallbacks : nullptr;
 }
 const void* no_table(std::uint32_t) {
     return nullptr;
