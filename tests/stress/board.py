@@ -42,10 +42,8 @@ class Board:
         struct.pack_into("<Q", self._map, 16, 0)
 
     def log(self):
-        """At rest: all entries of the round, a copy."""
-        count = self._word(16, "<Q")
-        if count > kCapacity:
-            raise OverflowError("%d entries, the log has %d" % (count, kCapacity))
+        """At rest: all entries of the round, a copy. Where the log is full nothing is tried any more."""
+        count = min(self._word(16, "<Q"), kCapacity)
         return numpy.frombuffer(self._map, kEntry, count, kLogAt).copy()
 
     def close(self):

@@ -23,6 +23,7 @@ kResting = 3 + 4 * kSteady  # threads that go through all rounds
 # Beyond what allocators keep back. A leak of one page a capture, a process or a thread is far more.
 kMostGrowth = {"descriptors": 0, "threads": 0, "mappings": 24, "KiB": 6 * 1024}
 kWarmUp = 3
+kTellEvery = 20
 
 
 class Stress:
@@ -133,6 +134,8 @@ def stress(workspace):
         rounds += 1
         if rounds == kWarmUp:
             first = it.sizes()
+        if rounds % kTellEvery == 0:
+            print("round %d: %s" % (rounds, "; ".join(" ".join(map(str, sizes.values())) for sizes in it.sizes().values())), flush=True)
     last = it.sizes()
     names = ["agent", "root"] + ["steady"] * kSteady
     for name, pid in zip(names, first):
