@@ -39,8 +39,8 @@ void start(const char* const* arguments) {
         !resolve_loader() || !is_preloaded()) {
         return;
     }
-    static constinit Identity identity{};
-    static constinit JobPath path{};
+    Identity identity{};
+    JobPath path{};
     read_identity(identity, arguments);
     if (!is_chosen(identity.executable.c_str()) || !read_job_path(path)) return;
     prepare_thread_exit();

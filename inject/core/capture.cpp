@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "inject/core/c_library.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/segment_file.hpp"
 #include "inject/core/slots/loader_lock.hpp"
@@ -38,6 +39,8 @@ __thread bool t_acting __attribute__((tls_model("initial-exec")));
 
 bool enter(Place place) {
     if (t_acting || disabled.load(std::memory_order_relaxed)) return false;
+    const ThreadFunctions* threads = thread_functions();
+    if (threads == nullptr) return false;
     bool locked = false;
     if (place == Place::kHelper) {
         locked = pthread_mutex_lock(&mutex) == 0;
@@ -45,9 +48,9 @@ bool enter(Place place) {
         timespec deadline{};
         clock_gettime(CLOCK_REALTIME, &deadline);
         deadline.tv_sec += kGateWaitNs / schema::kNsPerSecond;
-        locked = pthread_mutex_timedlock(&mutex, &deadline) == 0;
+        locked = threads->timed_lock(&mutex, &deadline) == 0;
     } else {
-        locked = pthread_mutex_trylock(&mutex) == 0;
+        locked = threads->try_lock(&mutex) == 0;
     }
     if (!locked) return false;
     t_acting = true;

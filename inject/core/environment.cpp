@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#pragma weak dlvsym
+#include "inject/core/c_library.hpp"
 
 namespace ringside::inject {
 
@@ -12,13 +12,16 @@ namespace {
 /// x86-64's C library has these under this version for ever.
 template <class Function>
 Function* of_c_library(Function*, const char* name) {
-    return reinterpret_cast<Function*>(dlvsym(RTLD_NEXT, name, "GLIBC_2.2.5"));
+    const VersionedLookUp look_up = versioned_look_up();
+    return look_up == nullptr
+               ? nullptr
+               : reinterpret_cast<Function*>(look_up(RTLD_NEXT, name, "GLIBC_2.2.5"));
 }
 
 }  // namespace
 
 bool is_glibc() {
-    return &dlvsym != nullptr;
+    return versioned_look_up() != nullptr;
 }
 
 void set_variable(const char* name, const char* value) {

@@ -6,18 +6,14 @@
 // Nothing of this is for a source that defines one of them: loader_watch.cpp exports dlopen and dlsym.
 #define RINGSIDE_PIN(function) __asm__(".symver " #function "," #function "@GLIBC_2.2.5")
 
-RINGSIDE_PIN(dladdr);
 RINGSIDE_PIN(dlvsym);
 RINGSIDE_PIN(pthread_attr_setstacksize);
 RINGSIDE_PIN(pthread_create);
-RINGSIDE_PIN(pthread_getspecific);
 RINGSIDE_PIN(pthread_join);
 RINGSIDE_PIN(pthread_key_create);
 RINGSIDE_PIN(pthread_mutex_timedlock);
 RINGSIDE_PIN(pthread_mutex_trylock);
-RINGSIDE_PIN(pthread_once);
 RINGSIDE_PIN(pthread_setspecific);
-RINGSIDE_PIN(pthread_sigmask);
 
 #undef RINGSIDE_PIN
 // With 64-bit offsets this is what fcntl() is called (2.28); on x86-64 it is the same function.

@@ -11,6 +11,7 @@
 
 #include <climits>
 
+#include "inject/core/c_library.hpp"
 #include "inject/core/capture.hpp"
 #include "inject/core/process.hpp"
 
@@ -66,12 +67,14 @@ void* run(void*) {
 }
 
 bool start(std::size_t stack_bytes) {
+    const ThreadFunctions* threads = thread_functions();
+    if (threads == nullptr) return false;
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0) return false;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (stack_bytes != 0) pthread_attr_setstacksize(&attributes, stack_bytes);
+    if (stack_bytes != 0) threads->set_stack_size(&attributes, stack_bytes);
     pthread_t thread{};
-    const bool started = pthread_create(&thread, &attributes, run, nullptr) == 0;
+    const bool started = threads->create(&thread, &attributes, run, nullptr) == 0;
     pthread_attr_destroy(&attributes);
     return started;
 }
@@ -93,9 +96,10 @@ void ensure_helper_thread() {
     // The thread inherits the mask: no signal of the job's is ever delivered to it.
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    // In Linux's C libraries the mask is the calling thread's; pthread_sigmask() is newer in libc itself.
+    sigprocmask(SIG_SETMASK, &all, &before);
     if (!start(kStackBytes) && !start(0)) running.store(false, std::memory_order_release);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
     errno = saved_errno;
 }
 

@@ -1,6 +1,8 @@
 #include "inject/core/identity.hpp"
 
+#include <limits.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "inject/core/file_status.hpp"
@@ -13,10 +15,27 @@ namespace {
 constexpr const char* kRankVariables[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
                                           "SLURM_PROCID"};
 
-void read_executable(Identity& identity) {
-    char path[256];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+/// The path that the kernel was given, resolved, where that is the executable's: the first look into a process's /proc costs more than all
+/// else here together.
+/// @return false where it may be a script's (then it is one of the arguments, too) or a descriptor's
+bool resolve_given_path(const char* const* arguments, char* out) {
+    const auto* given = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    if (given == nullptr || arguments == nullptr || *arguments == nullptr) return false;
+    if (starts_with(given, "/dev/") || starts_with(given, "/proc/")) return false;
+    for (const char* const* argument = arguments + 1; *argument != nullptr; ++argument) {
+        if (std::strcmp(*argument, given) == 0) return false;
+    }
+    return realpath(given, out) != nullptr;
+}
+
+void read_executable(Identity& identity, const char* const* arguments) {
+    char path[PATH_MAX];
     identity.executable.clear();
+    if (resolve_given_path(arguments, path)) {
+        identity.executable.append(path);
+        return;
+    }
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
     if (length > 0) identity.executable.append(path, static_cast<std::size_t>(length));
 }
 
@@ -47,7 +66,7 @@ bool parse_number(const char* text, std::int32_t& value) {
 }
 
 void read_identity(Identity& identity, const char* const* arguments) {
-    read_executable(identity);
+    read_executable(identity, arguments);
     read_command_line(identity, arguments);
     identity.rank = -1;
     for (const char* variable : kRankVariables) {

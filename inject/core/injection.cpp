@@ -15,17 +15,41 @@ namespace ringside::inject {
 
 namespace {
 
+// The loader's list is walked by hand: dladdr() also looks for the nearest symbol, in the C library among thousands, in each process.
+
+bool holds(const dl_phdr_info& info, const void* address) {
+    const auto offset = reinterpret_cast<std::uintptr_t>(address) - info.dlpi_addr;
+    for (ElfW(Half) i = 0; i < info.dlpi_phnum; ++i) {
+        const ElfW(Phdr)& header = info.dlpi_phdr[i];
+        if (header.p_type == PT_LOAD && offset - header.p_vaddr < header.p_memsz) return true;
+    }
+    return false;
+}
+
+int read_own_name(dl_phdr_info* info, std::size_t, void* out) {
+    if (!holds(*info, reinterpret_cast<const void*>(&offer_injections))) return 0;
+    *static_cast<const char**>(out) = info->dlpi_name;
+    return 1;
+}
+
+/// @return the name that this library was loaded by, or null
+const char* own_name() {
+    const char* name = nullptr;
+    dl_iterate_phdr(read_own_name, &name);
+    return name;
+}
+
 bool own_path(char* out) {
-    Dl_info info{};
-    return dladdr(reinterpret_cast<void*>(&offer_injections), &info) != 0 &&
-           info.dli_fname != nullptr && realpath(info.dli_fname, out) != nullptr;
+    const char* name = own_name();
+    return name != nullptr && realpath(name, out) != nullptr;
 }
 
 /// Whether `path` leads to this library, by whatever name.
 bool is_own(const char* path, const char* own) {
-    char resolved[PATH_MAX];
+    char resolved[PATH_MAX], own_resolved[PATH_MAX];
     if (std::strcmp(path, own) == 0) return true;
-    return realpath(path, resolved) != nullptr && std::strcmp(resolved, own) == 0;
+    return realpath(path, resolved) != nullptr && realpath(own, own_resolved) != nullptr &&
+           std::strcmp(resolved, own_resolved) == 0;
 }
 
 void offer(const Injection& injection, const char* own) {
@@ -40,18 +64,21 @@ void offer(const Injection& injection, const char* own) {
     set_variable(injection.variable, own);
 }
 
-/// @return 1 at the first of the two objects, 2 at the second
-int first_of_two(dl_phdr_info* info, std::size_t, void* bases) {
-    const auto* pair = static_cast<const void* const*>(bases);
-    const auto base = reinterpret_cast<const void*>(info->dlpi_addr);
-    return base == pair[0] ? 1 : base == pair[1] ? 2 : 0;
+/// @return 1 at this library, 2 at the C library, which `address` lies in
+int first_of_two(dl_phdr_info* info, std::size_t, void* address) {
+    if (holds(*info, reinterpret_cast<const void*>(&offer_injections))) return 1;
+    return holds(*info, address) ? 2 : 0;
 }
 
 }  // namespace
 
 void offer_injections() {
-    char own[PATH_MAX];
-    if (!own_path(own)) return;
+    char resolved[PATH_MAX];
+    const char* own = own_name();
+    if (own == nullptr) return;
+    // A relative one would lead elsewhere after a chdir().
+    if (*own != '/') own = realpath(own, resolved);
+    if (own == nullptr) return;
     offer(kNvtxInjection, own);
     offer(kIttInjection, own);
 }
@@ -78,13 +105,7 @@ bool own_directory(char* out, unsigned long bytes) {
 
 bool is_preloaded() {
     // Preloads stand before what the program needs, the C library among it; what is loaded later stands behind.
-    Dl_info own{}, libc{};
-    if (dladdr(reinterpret_cast<void*>(&offer_injections), &own) == 0 ||
-        dladdr(in_c_library(), &libc) == 0) {
-        return false;
-    }
-    const void* bases[2] = {own.dli_fbase, libc.dli_fbase};
-    return dl_iterate_phdr(first_of_two, bases) == 1;
+    return dl_iterate_phdr(first_of_two, const_cast<void*>(in_c_library())) == 1;
 }
 
 }  // namespace ringside::inject

@@ -44,12 +44,8 @@ bool shuts_us_out(const char* const* arguments) {
     return false;
 }
 
-}  // namespace
-
-void chain_python_path(const char* executable, const char* const* arguments) {
-    const bool interpreter = starts_with(base_name(executable), "python");
-    if (!interpreter && !object_loaded("libpython")) return;
-    if (interpreter && arguments != nullptr && shuts_us_out(arguments)) return;
+/// Its own function, never inlined: buffers of this size would have each process touch that much stack.
+[[gnu::noinline]] void chain() {
     FixedText<PATH_MAX> directory;
     if (!own_python_directory(directory)) return;
     const char* present = secure_getenv("PYTHONPATH");
@@ -65,6 +61,15 @@ void chain_python_path(const char* executable, const char* const* arguments) {
     FixedText<4 * PATH_MAX> chained;
     chained.append(directory.c_str()).append(":").append(present);
     if (!chained.cut()) set_variable("PYTHONPATH", chained.c_str());
+}
+
+}  // namespace
+
+void chain_python_path(const char* executable, const char* const* arguments) {
+    const bool interpreter = starts_with(base_name(executable), "python");
+    if (!interpreter && !object_loaded("libpython")) return;
+    if (interpreter && arguments != nullptr && shuts_us_out(arguments)) return;
+    chain();
 }
 
 }  // namespace ringside::inject

@@ -11,6 +11,7 @@
 #include "inject/core/lanes.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/stale_segments.hpp"
+#include "inject/core/start_data.hpp"
 
 namespace ringside::inject {
 
@@ -20,9 +21,9 @@ namespace {
 
 using SegmentName = FixedText<schema::kSegmentNameBytes>;
 
-constinit JobPath job_path{};
+RINGSIDE_START_DATA constinit JobPath job_path{};
 constinit Identity own_identity{};
-constinit SegmentName own_name{};
+RINGSIDE_START_DATA constinit SegmentName own_name{};
 /// Set in a forked child without a segment: what it would be mapped beside.
 constinit std::atomic<const schema::ControlPage*> pending_control{nullptr};
 
@@ -48,6 +49,9 @@ FileDescriptor make_file(const FileDescriptor& directory, const SegmentName& nam
 
 bool give_name(const FileDescriptor& directory, const FileDescriptor& file,
                const SegmentName& name) {
+    // Linux from 6.10 on lets whoever has opened a file name it so, the ones before that only root; a look into /proc costs as much as the
+    // file itself.
+    if (linkat(file.get(), "", directory.get(), name.c_str(), AT_EMPTY_PATH) == 0) return true;
     FixedText<40> self;
     self.append("/proc/self/fd/").append_number(static_cast<std::uint64_t>(file.get()));
     return linkat(AT_FDCWD, self.c_str(), directory.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0;
@@ -213,7 +217,7 @@ void close_segment() {
     header.state.store(static_cast<std::uint32_t>(schema::SegmentState::kClosing),
                        std::memory_order_release);
     if (!recorded) {
-        const FileDescriptor directory = open_job_directory(job_path);
+        const FileDescriptor directory = reopen_job_directory(job_path);
         if (directory) unlinkat(directory.get(), own_name.c_str(), 0);
     }
     errno = saved_errno;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "inject/core/c_library.hpp"
 #include "inject/core/lanes.hpp"
 #include "inject/core/thread_entry.hpp"
 
@@ -12,7 +13,7 @@ __thread ThreadSlot t_slot __attribute__((tls_model("initial-exec"), visibility(
 namespace {
 
 constinit pthread_key_t exit_key{};
-constinit bool exit_key_made = false;
+constinit const ThreadFunctions* threads = nullptr;  // null: there is no key
 
 /// Runs at the thread's end. Hooks in later destructors make a new lane, and the C library then calls this once more.
 void at_thread_exit(void*) {
@@ -45,7 +46,9 @@ ThreadLane* refuse(ThreadSlot& slot, std::uint32_t word, bool for_want_of_a_lane
 
 void prepare_thread_exit() {
     // At load, while few keys are taken: values of the first 32 keys lie in the thread's own block, those of others in malloc's memory.
-    exit_key_made = pthread_key_create(&exit_key, at_thread_exit) == 0;
+    const ThreadFunctions* functions = thread_functions();
+    if (functions != nullptr && functions->key_create(&exit_key, at_thread_exit) == 0)
+        threads = functions;
 }
 
 void forget_thread() {
@@ -68,7 +71,7 @@ ThreadLane* enter_hook(std::uint32_t word, Writes writes) {
     if (slot.lane == nullptr) {
         const int saved_errno = errno;
         ThreadLane* lane = acquire_lane();
-        if (lane != nullptr && exit_key_made) pthread_setspecific(exit_key, lane);
+        if (lane != nullptr && threads != nullptr) threads->set_specific(exit_key, lane);
         errno = saved_errno;
         if (lane == nullptr) {
             count_refused(writes);

@@ -6,7 +6,7 @@ import subprocess
 
 from files import Skip, Violation
 
-kAllowedNeeded = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}
+kAllowedNeeded = {"libc.so.6", "ld-linux-x86-64.so.2"}
 kHighestGlibc = (2, 17)
 kExportList = os.path.join("tests", "lint", "shim_exports.txt")
 

@@ -5,10 +5,8 @@
 
 #include <atomic>
 
-#include "inject/core/environment.hpp"
+#include "inject/core/c_library.hpp"
 #include "inject/core/slots/objects.hpp"
-
-#pragma weak dlvsym
 
 // Jumped to by the exported stubs (loader_watch.cpp): C names, hidden.
 extern "C" {
@@ -51,13 +49,14 @@ int find_definition(dl_phdr_info* info, std::size_t, void* out) {
 /// x86-64's glibc has had both under this version for ever; as a default or as a compatibility version. Elsewhere (musl) nobody can be asked
 /// who comes next, since dlsym() is ours: the first definition that is not.
 void* next(const char* symbol) {
-    if (!is_glibc()) {
+    const VersionedLookUp look_up = versioned_look_up();
+    if (look_up == nullptr) {
         Wanted wanted{symbol, nullptr};
         dl_iterate_phdr(find_definition, &wanted);
         return wanted.found;
     }
-    void* function = dlvsym(RTLD_NEXT, symbol, "GLIBC_2.2.5");
-    return function != nullptr ? function : dlvsym(RTLD_NEXT, symbol, "GLIBC_2.34");
+    void* function = look_up(RTLD_NEXT, symbol, "GLIBC_2.2.5");
+    return function != nullptr ? function : look_up(RTLD_NEXT, symbol, "GLIBC_2.34");
 }
 
 int read_generation(dl_phdr_info* info, std::size_t, void* out) {

@@ -1,12 +1,14 @@
 #include "inject/core/slots/slot_table.hpp"
 
+#include "inject/core/start_data.hpp"
+
 namespace ringside::inject {
 
 namespace {
 
 constinit Slot slots[kMaxSlots]{};
 constinit std::uint32_t slot_count = 0;
-constinit SlotSet* sets[kMaxSlotSets]{};
+RINGSIDE_START_DATA constinit SlotSet* sets[kMaxSlotSets]{};
 
 }  // namespace
 

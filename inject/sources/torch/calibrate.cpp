@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "inject/core/c_library.hpp"
+
 namespace ringside::inject::torch {
 namespace {
 
@@ -99,13 +101,15 @@ bool complete(const CalibrationApi& api) {
 
 // With all signals blocked, so that none of the job's handlers runs on our thread.
 bool run_on_own_thread(Calibration* calibration) {
+    const ThreadFunctions* threads = thread_functions();
+    if (threads == nullptr) return false;
     sigset_t all, old;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    sigprocmask(SIG_SETMASK, &all, &old);
     pthread_t thread;
-    const int error = pthread_create(&thread, nullptr, run, calibration);
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    return error == 0 && pthread_join(thread, nullptr) == 0;
+    const int error = threads->create(&thread, nullptr, run, calibration);
+    sigprocmask(SIG_SETMASK, &old, nullptr);
+    return error == 0 && threads->join(thread, nullptr) == 0;
 }
 
 }  // namespace
