@@ -57,7 +57,8 @@ void offer(const Injection& injection, const char* own) {
     if (present != nullptr && *present != 0 && is_own(present, own)) return;
     // Handed down by a parent whose variable has been changed or taken away since: its tool is not meant any more.
     if (present == nullptr || *present == 0) {
-        unset_variable(injection.next_variable);
+        if (secure_getenv(injection.next_variable) != nullptr)
+            unset_variable(injection.next_variable);
     } else {
         set_variable(injection.next_variable, present);
     }
