@@ -5,7 +5,7 @@ import struct
 
 import numpy
 
-kCapacity = 4 << 20
+kCapacity = 1 << 20
 kLogAt = 32  # offsetof(Board, log)
 kEntry = numpy.dtype([("thread", "<u4"), ("number", "<u4"), ("ticks", "<u8")])
 kBegins, kRests = 0xFFFFFFFE, 0xFFFFFFFF

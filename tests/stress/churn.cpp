@@ -149,7 +149,7 @@ void await(pid_t child) {
     if (life == kPlugins) {
         for (int i = 0; i < 5; ++i) use_plugin(recorder);
     }
-    if (life == kFloods) burst(recorder, 8000);
+    if (life == kFloods) burst(recorder, 4000);
     if (life == kForks) {
         const pid_t child = fork();
         if (child == 0) live(kReturns + recorder.random(3));
