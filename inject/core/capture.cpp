@@ -8,6 +8,7 @@
 #include "inject/core/process.hpp"
 #include "inject/core/segment_file.hpp"
 #include "inject/core/slots/loader_lock.hpp"
+#include "inject/core/start_data.hpp"
 
 namespace ringside::inject {
 
@@ -27,8 +28,8 @@ struct Watched {
     std::uint64_t prepared_for = 0;  ///< object generation of the last prepare()
 };
 
-constinit Watched watched[kMaxSources]{};
-constinit std::uint32_t watched_count = 0;
+RINGSIDE_START_DATA constinit Watched watched[kMaxSources]{};
+RINGSIDE_START_DATA constinit std::uint32_t watched_count = 0;
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit std::atomic<bool> mutex_held{false};
 constinit std::atomic<bool> disabled{false};

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "inject/core/c_library.hpp"
+#include "inject/core/start_data.hpp"
 #include "schema/units.hpp"
 
 namespace ringside::inject {
@@ -29,8 +30,8 @@ struct alignas(schema::kPageBytes) Storage {
     char* entries[1024];
 };
 constinit Storage storage{};
-constinit std::size_t text_used = 0;
-constinit bool moved = false;
+RINGSIDE_START_DATA constinit std::size_t text_used = 0;
+RINGSIDE_START_DATA constinit bool moved = false;
 
 bool is_named(const char* entry, const char* name, std::size_t length) {
     return std::strncmp(entry, name, length) == 0 && entry[length] == '=';

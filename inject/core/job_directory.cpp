@@ -113,13 +113,6 @@ FileDescriptor open_job_directory(const JobPath& path) {
     return open_or_make(root.get(), path.job.c_str());
 }
 
-FileDescriptor reopen_job_directory(const JobPath& path) {
-    FixedText<sizeof path.root + sizeof path.job> whole;
-    whole.append(path.root.c_str()).append("/").append(path.job.c_str());
-    FileDescriptor directory{openat(AT_FDCWD, whole.c_str(), kDirectoryFlags)};
-    return ours(directory, S_IFDIR) ? static_cast<FileDescriptor&&>(directory) : FileDescriptor{};
-}
-
 const ControlPage* map_control_page(const FileDescriptor& directory) {
     {
         const FileDescriptor file = open_control_page(directory);

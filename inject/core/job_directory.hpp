@@ -21,9 +21,6 @@ bool read_job_path(JobPath& path);
 /// Opens `<root>/<job>`, making both (0700). Neither may be a link, belong to another user, or be writable by others.
 FileDescriptor open_job_directory(const JobPath& path);
 
-/// The same at the process's end, where nothing is made any more.
-FileDescriptor reopen_job_directory(const JobPath& path);
-
 /// Maps the control page read-only, making it where nobody has: a filled file is linked into place, so that nobody maps half a page.
 /// @return null on any error and where the page is of another layout
 const schema::ControlPage* map_control_page(const FileDescriptor& directory);

@@ -217,8 +217,11 @@ void close_segment() {
     header.state.store(static_cast<std::uint32_t>(schema::SegmentState::kClosing),
                        std::memory_order_release);
     if (!recorded) {
-        const FileDescriptor directory = reopen_job_directory(job_path);
-        if (directory) unlinkat(directory.get(), own_name.c_str(), 0);
+        // By its whole path: the name is nobody else's, wherever the path may lead by now.
+        FixedText<sizeof job_path.root + sizeof job_path.job + schema::kSegmentNameBytes> path;
+        path.append(job_path.root.c_str()).append("/").append(job_path.job.c_str());
+        path.append("/").append(own_name.c_str());
+        unlinkat(AT_FDCWD, path.c_str(), 0);
     }
     errno = saved_errno;
 }

@@ -7,11 +7,14 @@
 
 #include "inject/core/c_library.hpp"
 #include "inject/core/slots/objects.hpp"
+#include "inject/core/start_data.hpp"
 
 // Jumped to by the exported stubs (loader_watch.cpp): C names, hidden.
 extern "C" {
-__attribute__((visibility("hidden"))) constinit std::atomic<void*> ringside_real_dlopen{nullptr};
-__attribute__((visibility("hidden"))) constinit std::atomic<void*> ringside_real_dlsym{nullptr};
+__attribute__((visibility("hidden"))) RINGSIDE_START_DATA constinit std::atomic<void*>
+    ringside_real_dlopen{nullptr};
+__attribute__((visibility("hidden"))) RINGSIDE_START_DATA constinit std::atomic<void*>
+    ringside_real_dlsym{nullptr};
 }
 
 namespace ringside::inject {
