@@ -174,9 +174,11 @@ Result<void> EngineImpl::begin(std::uint64_t capture_id, Nanoseconds start_node_
         return no_such_capture(capture_id, options_.node);
     // Asked twice (an answer was lost): the first instant stands.
     if (capture_->phase() != Capture::Phase::kAttaching) return {};
-    const Ticks start = calibration_.ticks_at(start_node_ns);
-    capture_->begin(start.value);
-    table_.directory().control().set_start_ticks(start.value);
+    // An order that comes after its instant: what was drained since is gone, so that the capture begins later, and says so.
+    const std::uint64_t start =
+        std::max(calibration_.ticks_at(start_node_ns).value, drained_until_);
+    capture_->begin(start);
+    table_.directory().control().set_start_ticks(start);
     return {};
 }
 
@@ -209,9 +211,10 @@ Result<CaptureReport> EngineImpl::stop(std::uint64_t capture_id, Nanoseconds sto
         if (last_ && last_->id == capture_id) return *last_;
         return no_such_capture(capture_id, options_.node);
     }
-    const Ticks stop = calibration_.ticks_at(stop_node_ns);
-    capture_->set_stop(stop.value);
-    table_.directory().control().set_stop_ticks(stop.value);
+    // As with the start: what came after the instant and before the order has been kept.
+    const std::uint64_t stop = std::max(calibration_.ticks_at(stop_node_ns).value, drained_until_);
+    capture_->set_stop(stop);
+    table_.directory().control().set_stop_ticks(stop);
     wait_until_node(turn.lock(), stop_node_ns);
     capture_->draining(table_.directory().control().turn_off());
     wait_for(turn.lock(), kLetGo, [this] {

@@ -52,6 +52,7 @@ Nanoseconds EngineImpl::pass(const Watch::Events& events) {
         table_.publish_budget();
         last_flush_ = now;
     }
+    drained_until_ = now_ticks();
     return interval(fullest);
 }
 

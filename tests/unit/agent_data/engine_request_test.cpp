@@ -47,6 +47,37 @@ TEST_CASE("engine: prepare waits for the shims, begin and stop decide what is ke
     CHECK_FALSE(schema::CaptureWord::unpack(FakeControl(node.job).word()).on);
 }
 
+TEST_CASE("engine: an order that comes after its instant moves it to what has been drained") {
+    Node node;
+    node.open();
+    FakeSegment fake(node.job, {});
+    FakeLane& lane = fake.add_lane(1024);
+    const auto name = fake.intern("op");
+    REQUIRE(node.sees(1));
+    REQUIRE(node.engine->prepare(Node::request()));
+    const auto drained = [&] {
+        return eventually(
+            [&] { return lane.header()->tail.load() == lane.header()->committed.load(); });
+    };
+    const Nanoseconds start = node.engine->node_now();
+    const std::uint64_t before = ticks_now();
+    lane.range(name, before, before);
+    REQUIRE(drained());
+    REQUIRE(node.engine->begin(0xc0ffee, start));
+    const Nanoseconds stop = node.engine->node_now();
+    const std::uint64_t after = ticks_now();
+    lane.range(name, after, after);
+    REQUIRE(drained());
+    const auto report = node.engine->stop(0xc0ffee, stop);
+    REQUIRE(report);
+    // Gone is what lies before the start, kept what lies before the stop.
+    CHECK(report->records == 1);
+    CHECK(report->start_ticks > before);
+    CHECK(report->start_ticks <= after);
+    CHECK(report->stop_ticks >= after);
+    check_accounts(read_dump(report->path));
+}
+
 TEST_CASE("engine: a shim that never attaches is waited for no longer than asked, and said") {
     Node node;
     node.open();
