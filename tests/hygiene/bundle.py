@@ -82,10 +82,12 @@ def run_there(there):
         same = (plain.process.returncode, plain.out()) == (traced.process.returncode, traced.out())
         check(same, "%s: %s, traced %s", mode, plain.tail(), traced.tail())
         job = judged(there, "/tmp/" + mode)
-        check(counts_of(job) == ranges, "%s: %s, expected %s", mode, counts_of(job), ranges)
+        # More threads than lanes before a starved agent gives one back: not recorded, and counted.
+        found, lost = counts_of(job), sum(sum(end.losses) for end in job.dumps[0].footer.processes)
+        check(found.keys() == ranges.keys() and sum(found.values()) + lost == sum(ranges.values()), "%s: %s, lost %d, expected %s", mode, found, lost, ranges)
         with open(there.path("/tmp/%s.txt" % mode)) as table:
             check(next(iter(ranges)) in table.read(), "the table of %s", mode)
-        print("%s: %s in %d processes" % (mode, ranges, len(job.dumps[0].processes)), flush=True)
+        print("%s: %s in %d processes, lost %d" % (mode, found, len(job.dumps[0].processes), lost), flush=True)
     shutil.copy(os.path.join(kWorkloads, "api_calls.py"), there.path("/tmp"))
     there.run("run-python", "ringside", "run", "-o", "/tmp/python", "python3", "/tmp/api_calls.py", "calls")
     found = counts_of(judged(there, "/tmp/python"))
