@@ -2,7 +2,7 @@
 // temporary file, linked into place), mapped read-only by shims, written by the one agent that holds the directory's lock.
 //
 //   0    magic u64          layout u32        mark u32
-//   16   capture word u32   source mask u32   options u32   reserved u32
+//   16   capture word u32   source mask u32   options u32   ticks source u32
 //   32   start ticks u64    stop ticks u64
 //   48   first lane KiB u32 reserved u32      budget of a process, of the node, left on the node u64 x 3
 //   128  job key, 64 bytes
@@ -55,7 +55,8 @@ struct ControlPage {
     std::atomic<std::uint32_t> capture_word;
     std::atomic<std::uint32_t> source_mask;  ///< bit per SourceId; all bits by default
     std::atomic<std::uint32_t> options;
-    std::uint32_t reserved0;
+    std::uint32_t
+        ticks_source;  ///< TicksSource of this machine, asked of the processor once: 0 where the page's maker did not
     std::atomic<std::uint64_t>
         start_ticks;  ///< the agent drops what begins before; ~0 until the instant is agreed
     std::atomic<std::uint64_t> stop_ticks;  ///< and what begins after; ~0 while it runs

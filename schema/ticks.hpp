@@ -22,6 +22,11 @@ inline bool tsc_is_invariant() {
     return (d & (1u << 8)) != 0;
 }
 
+/// What new segments on this machine use. In a virtual machine the question is an exit to its host, and costs microseconds.
+inline TicksSource find_ticks_source() {
+    return tsc_is_invariant() ? TicksSource::kTsc : TicksSource::kMonotonic;
+}
+
 /// @units nanoseconds of `clock`; 0 where the clock does not exist
 inline Nanoseconds read_clock(clockid_t clock) {
     timespec now{};

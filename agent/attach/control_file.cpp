@@ -31,6 +31,7 @@ bool write_fresh_page(int file) {
     page->magic = schema::kControlMagic;
     page->layout = schema::kControlLayout;
     page->mark = schema::kMachineMark;
+    page->ticks_source = static_cast<std::uint32_t>(schema::find_ticks_source());
     page->source_mask.store(0xffffffffu, kRelaxed);
     page->start_ticks.store(~0ull, kRelaxed);
     page->stop_ticks.store(~0ull, kRelaxed);

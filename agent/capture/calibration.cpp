@@ -35,8 +35,7 @@ Ticks Calibration::ticks_at(Nanoseconds node_ns) const {
 
 Calibration measure_calibration(std::int64_t skew_offset_ns, double skew_drift_ppb) {
     Calibration calibration;
-    calibration.source =
-        schema::tsc_is_invariant() ? schema::TicksSource::kTsc : schema::TicksSource::kMonotonic;
+    calibration.source = schema::find_ticks_source();
     const schema::ClockSnapshot first = tight_snapshot(calibration.source);
     const timespec baseline{0, kBaselineNs};
     timespec left = baseline;

@@ -16,11 +16,13 @@
 #pragma weak pthread_mutex_trylock
 #pragma weak pthread_setspecific
 
+// NOLINTBEGIN(readability-identifier-naming): the C library's own names
 extern "C" {
 // glibc's own way to load a library from within the C library; gone in 2.34, where nothing is missing.
 void* __libc_dlopen_mode(const char* name, int mode) __attribute__((weak));
 void* __libc_dlsym(void* handle, const char* symbol) __attribute__((weak));
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace ringside::inject {
 

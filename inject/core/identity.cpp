@@ -15,26 +15,34 @@ namespace {
 constexpr const char* kRankVariables[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
                                           "SLURM_PROCID"};
 
-/// The path that the kernel was given, resolved, where that is the executable's: the first look into a process's /proc costs more than all
-/// else here together.
-/// @return false where it may be a script's (then it is one of the arguments, too) or a descriptor's
-bool resolve_given_path(const char* const* arguments, char* out) {
+/// The path that the kernel was given, links and all, where that is the executable's: the first look into a process's /proc costs more than
+/// all else here together, and to resolve a path as much as to make a file.
+/// @return null where it may be a script's (then it is one of the arguments, too), a descriptor's, or relative
+const char* given_path(const char* const* arguments) {
     const auto* given = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-    if (given == nullptr || arguments == nullptr || *arguments == nullptr) return false;
-    if (starts_with(given, "/dev/") || starts_with(given, "/proc/")) return false;
+    if (given == nullptr || arguments == nullptr || *arguments == nullptr) return nullptr;
+    if (*given != '/' || starts_with(given, "/dev/") || starts_with(given, "/proc/"))
+        return nullptr;
     for (const char* const* argument = arguments + 1; *argument != nullptr; ++argument) {
-        if (std::strcmp(*argument, given) == 0) return false;
+        if (std::strcmp(*argument, given) == 0) return nullptr;
     }
-    return realpath(given, out) != nullptr;
+    return given;
+}
+
+/// Patterns of executables mean the file, by whatever name it was started.
+bool patterns_given() {
+    return secure_getenv("RINGSIDE_INCLUDE") != nullptr ||
+           secure_getenv("RINGSIDE_EXCLUDE") != nullptr;
 }
 
 void read_executable(Identity& identity, const char* const* arguments) {
-    char path[PATH_MAX];
     identity.executable.clear();
-    if (resolve_given_path(arguments, path)) {
-        identity.executable.append(path);
+    const char* given = patterns_given() ? nullptr : given_path(arguments);
+    if (given != nullptr) {
+        identity.executable.append(given);
         return;
     }
+    char path[PATH_MAX];
     const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
     if (length > 0) identity.executable.append(path, static_cast<std::size_t>(length));
 }

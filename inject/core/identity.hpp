@@ -8,8 +8,9 @@
 namespace ringside::inject {
 
 struct Identity {
-    FixedText<256> executable;  ///< absolute path; empty without /proc
-    char command_line[512];     ///< arguments, each ended by a NUL; cut
+    FixedText<256>
+        executable;  ///< absolute path, as the program was started where that is known, else the file's; may be empty without /proc
+    char command_line[512];  ///< arguments, each ended by a NUL; cut
     std::int32_t rank = -1;
     std::uint64_t pid_namespace = 0;  ///< inode; 0 without /proc
 };

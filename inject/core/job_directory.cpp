@@ -41,6 +41,7 @@ void fill(ControlPage& page) {
     page.magic = schema::kControlMagic;
     page.layout = schema::kControlLayout;
     page.mark = schema::kMachineMark;
+    page.ticks_source = static_cast<std::uint32_t>(schema::find_ticks_source());
     page.source_mask.store(~0u, std::memory_order_relaxed);
     page.start_ticks.store(~0ull, std::memory_order_relaxed);
     page.stop_ticks.store(~0ull, std::memory_order_relaxed);

@@ -106,12 +106,19 @@ void inherit(SegmentHeader& child, const SegmentHeader& parent) {
     copy_names(reinterpret_cast<std::byte*>(&child), reinterpret_cast<const std::byte*>(&parent));
 }
 
+schema::TicksSource ticks_source_of(const schema::ControlPage& control) {
+    for (const auto source : {schema::TicksSource::kTsc, schema::TicksSource::kMonotonic}) {
+        if (control.ticks_source == static_cast<std::uint32_t>(source)) return source;
+    }
+    return schema::find_ticks_source();
+}
+
 /// Makes the file and its header, and maps it.
 /// @param over  null, or the parent's mapping that it replaces
 /// @return null on any error; then nothing is left behind
-std::byte* make_segment(const FileDescriptor& directory, std::byte* over) {
-    const schema::TicksSource source =
-        schema::tsc_is_invariant() ? schema::TicksSource::kTsc : schema::TicksSource::kMonotonic;
+std::byte* make_segment(const FileDescriptor& directory, const schema::ControlPage& control,
+                        std::byte* over) {
+    const schema::TicksSource source = ticks_source_of(control);
     const schema::ClockSnapshot clock = schema::take_snapshot(source);
     const std::uint64_t start = schema::read_ticks(source).value;
     SegmentName name;
@@ -161,7 +168,7 @@ bool open_segment(const JobPath& path, const Identity& identity) {
     const schema::ControlPage* control = map_control_page(directory);
     if (control == nullptr) return false;
     remove_stale_segments(directory, own_identity.pid_namespace);
-    std::byte* base = make_segment(directory, nullptr);
+    std::byte* base = make_segment(directory, *control, nullptr);
     if (base == nullptr) {
         munmap(const_cast<schema::ControlPage*>(control), sizeof *control);
         return false;
@@ -184,7 +191,7 @@ void replace_segment_after_fork(ForkedSegment when) {
     bool made = false;
     if (when == ForkedSegment::kNow) {
         const FileDescriptor directory = open_job_directory(job_path);
-        made = directory && make_segment(directory, base) == base;
+        made = directory && make_segment(directory, *control, base) == base;
     }
     if (made) {
         set_segment(base, control);
@@ -202,7 +209,7 @@ void make_pending_segment() {
     if (control == nullptr) return;
     const int saved_errno = errno;
     const FileDescriptor directory = open_job_directory(job_path);
-    std::byte* base = directory ? make_segment(directory, nullptr) : nullptr;
+    std::byte* base = directory ? make_segment(directory, *control, nullptr) : nullptr;
     if (base != nullptr) set_segment(base, control);
     errno = saved_errno;
 }

@@ -12,6 +12,7 @@ import time
 
 CONTROL_MAGIC, CONTROL_LAYOUT, MACHINE_MARK = 0x314C525443445352, 1, 0x86640102
 CAPTURE_WORD_AT = 16
+TICKS_SOURCE_AT, TSC = 28, 1
 ATTACHED_WORD_AT, LANES_IN_USE_AT, PID_AT, LOSSES_AT, TORCH_LEVEL_AT = 24, 28, 32, 176, 360 + 128
 LANE_TABLE_AT = 8192 + 8192 * 16 + 384 * 1024 + 1024 * 32
 LANE_ENTRY_BYTES, LANE_DROPPED_AT, LANE_TAIL_AT = 16, 8, 64
@@ -33,6 +34,7 @@ def make_control_page(directory):
     page = bytearray(4096)
     struct.pack_into("<QII", page, 0, CONTROL_MAGIC, CONTROL_LAYOUT, MACHINE_MARK)
     struct.pack_into("<II", page, CAPTURE_WORD_AT, 1 << 2, 0xFFFFFFFF)
+    struct.pack_into("<I", page, TICKS_SOURCE_AT, TSC)
     struct.pack_into("<QQ", page, 32, 0, 2**64 - 1)
     struct.pack_into("<II", page, 48, 1024, 0)
     struct.pack_into("<QQQ", page, 56, 256 << 20, 2 << 30, 2 << 30)
