@@ -29,6 +29,9 @@ for folder in (kWorkloads, os.path.join(kSource, "tests", "reader"), os.path.joi
 
 import conditions
 
+# A shell's background job has Ctrl-C ignored, and so would all that it starts: tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 kDeadlineS = 90.0
 kAttempts = 3
 # A job directory outlives its agent: the next one adopts what is there. `ringside run` removes its own (run_cleanup tests that).
