@@ -49,6 +49,7 @@ bool set_in_place(const char* name, const char* value) {
     }
     if (count + 2 > kMost || (moved && environ != storage.entries)) return false;
     char* entry = storage.text + text_used;
+    // NOLINTNEXTLINE(bugprone-not-null-terminated-result): '=' and the value follow
     std::memcpy(entry, name, length);
     entry[length] = '=';
     std::memcpy(entry + length + 1, value, value_bytes);
