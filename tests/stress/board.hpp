@@ -88,11 +88,9 @@ public:
 
 private:
     static std::uint64_t ticks() {
-        static const schema::TicksSource source = schema::tsc_is_invariant()
-                                                      ? schema::TicksSource::kTsc
-                                                      : schema::TicksSource::kMonotonic;
+        static const schema::TicksSource kSource = schema::find_ticks_source();
         _mm_lfence();
-        const std::uint64_t now = schema::read_ticks(source).value;
+        const std::uint64_t now = schema::read_ticks(kSource).value;
         _mm_lfence();
         return now;
     }
