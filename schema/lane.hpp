@@ -1,9 +1,9 @@
 // A lane: the single-producer single-consumer ring of one thread. Its header page, then a power of two of cells.
 //
-//   line 0    producer   committed u64, dropped u64, first and last drop's ticks u64, records u64
+//   line 0    producer   committed u64, dropped u64, first and last drop's ticks u64, records u64; open depth u32
 //   line 1    consumer   tail u64
 //   line 2    producer   tid u32, state and generation u32, capacity u32, reserved, thread name 32
-//   line 3    producer   context: key u64, trace id 16, span u64, state u32; open depth u32; begun u64
+//   line 3    producer   context: key u64, trace id 16, span u64, state u32; too deep u64
 //   4 ..35    producer   open stack: 64 x 32 B (begin u64, key u64, argument u64, name u32, kind u16, flags u8)
 //
 // Positions count cells, never wrap, never restart (a recycled lane goes on where the last thread stopped). A record lies in one
@@ -56,6 +56,9 @@ struct BasicLaneHeader {
     Atomic<std::uint64_t> last_drop_ticks;
     Atomic<std::uint64_t>
         records;  ///< written into the ring by all generations: kept + lost after it
+    Atomic<std::uint32_t>
+        open_depth;  ///< may exceed kOpenStackDepth: deeper ranges are counted, not kept
+    std::uint32_t reserved1;
     // line 1: the consumer's
     alignas(64) Atomic<std::uint64_t> tail;  ///< SYNC(free)
     // line 2: the producer's, cold
@@ -70,8 +73,7 @@ struct BasicLaneHeader {
     Atomic<std::uint64_t> context_trace_lo;
     Atomic<std::uint64_t> context_span;
     Atomic<std::uint32_t> context_state;
-    Atomic<std::uint32_t>
-        open_depth;  ///< may exceed kOpenStackDepth: deeper ranges are counted, not kept
+    std::uint32_t reserved2;
     Atomic<std::uint64_t> too_deep;  ///< ranges that found the stack full
 };
 

@@ -148,15 +148,19 @@ struct OperatorRecord {
     std::uint64_t header;
     std::uint64_t begin;
     std::uint64_t end;
-    std::int64_t sequence;         ///< -1: none
-    std::uint32_t thread;          ///< the framework's own number of this thread
-    std::uint32_t forward_thread;  ///< of the forward operator, for a backward one; 0: none
-    std::uint64_t scope;           ///< TorchScope
-    std::uint64_t correlation;     ///< reserved for GPU work, 0
-    std::uint32_t shapes;          ///< NameId of the input shapes' text, on request; 0: none
-    std::uint32_t reserved;
+    std::int64_t sequence;      ///< -1: none
+    std::uint64_t threads;      ///< pack_threads()
+    std::uint64_t scope;        ///< TorchScope
+    std::uint64_t correlation;  ///< reserved for GPU work, 0
+    std::uint64_t shapes;       ///< NameId of the input shapes' text, on request; 0: none
+
+    /// @param thread   the framework's own number of this thread
+    /// @param forward  of the forward operator, for a backward one; 0: none
+    static constexpr std::uint64_t pack_threads(std::uint32_t thread, std::uint32_t forward) {
+        return thread | static_cast<std::uint64_t>(forward) << 32;
+    }
 };
-static_assert(sizeof(OperatorRecord) == 2 * kCellBytes && offsetof(OperatorRecord, thread) == 32);
+static_assert(sizeof(OperatorRecord) == 2 * kCellBytes && offsetof(OperatorRecord, threads) == 32);
 
 struct AsyncRecord {
     std::uint64_t header;

@@ -70,6 +70,8 @@ public:
     }
 
     std::uint64_t position() const { return position_; }
+    /// Where the next record goes, if it fits.
+    const Cell* next_cell() const { return cells_ + (position_ & mask_); }
     BasicLaneHeader<Atomic>* header() const { return header_; }
 
 private:

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstring>
+#include <utility>
 
 #include "inject/core/process.hpp"
 #include "schema/lane.hpp"
@@ -22,8 +24,7 @@ public:
     /// one record or range that is written with that id next.
     NameId intern(const char* text, std::size_t length, schema::AttributeId attribute = {});
 
-    /// intern() of NUL-terminated text, through a small cache keyed by the pointer. A hit is verified against the interned bytes:
-    /// frameworks build names in temporary strings, so one address holds many texts in turn.
+    /// intern() of NUL-terminated text, through a small cache keyed by the pointer (name_cache.hpp).
     NameId intern_cached(const char* text, schema::AttributeId attribute = {});
 
     /// Pushes a range onto the lane's open stack, where an agent finds it should the process die.
@@ -70,6 +71,10 @@ public:
     void counter(SourceId source, std::uint8_t detail, NameId name, std::uint64_t value,
                  std::uint64_t argument);
 
+    /// Has the processor fetch the line of the next record, for writing: whoever records little finds it cold, and would wait for it at the
+    /// next locked instruction of the program.
+    void fetch_ahead() const { __builtin_prefetch(ring_.next_cell(), 1); }
+
     // --- for core/ alone ---
 
     /// Cells of a lane whose pages have to be there when it is opened for the first time.
@@ -82,24 +87,18 @@ public:
               Lane lane);
     /// A capture has begun since the thread's last record: what was open belongs to the one before.
     void start_generation();
-    schema::LaneHeader* header() const { return header_; }
+    schema::LaneHeader* header() const { return static_cast<schema::LaneHeader*>(ring_.header()); }
 
 private:
-    static constexpr std::uint32_t kCacheEntries = 256;
     static constexpr std::uint8_t kContextDirty = 1;  ///< record the context before anything else
     static constexpr std::uint8_t kInlineSeen =
         2;  ///< the name table was full once: look at each name
-    struct CachedName {
-        const char* text;
-        NameId id;
-        schema::AttributeId attribute;
-    };
     struct InlineText {
         std::uint32_t length;
         char bytes[schema::kMaxInlineNameBytes];
     };
 
-    /// How many cells are made real at a time: lanes of threads that record little stay small.
+    /// How many cells are made real at first, and then as many again each time: lanes of threads that record little stay small.
     static constexpr std::uint32_t kPartCells = 64 * 1024 / schema::kCellBytes;
 
     template <class Record>
@@ -118,18 +117,21 @@ private:
     void pop(std::uint32_t entry);
     void remove_from_middle(std::uint32_t entry);
     const InlineText* inline_text(std::uint64_t header, std::uint32_t entry) const;
+    schema::Ticks ticks() const { return schema::read_ticks(ticks_source_); }
+    schema::OpenEntry& open_entry(std::uint32_t entry) const { return header()->open[entry]; }
 
-    schema::RingWriter ring_;
+    // One cache line: all that a range needs of this object.
+    alignas(64) schema::RingWriter ring_;
     /// Records that begin before this position take the fast way: their cells are real, and nothing waits to be said before them.
     std::uint64_t fast_end_ = 0;
-    schema::LaneHeader* header_ = nullptr;
     std::uint32_t depth_ = 0;  ///< entries of the open stack in use
+    schema::TicksSource ticks_source_ = schema::TicksSource::kTsc;  ///< the process's
+    // What is rarer.
     std::uint32_t capacity_cells_ = 0;
     std::uint32_t real_cells_ = 0;  ///< populated, from the first on; outlives the thread
     std::uint8_t attention_ = 0;
     bool pending_valid_ = false;
     Context context_;
-    CachedName cache_[kCacheEntries];
     InlineText pending_;
     InlineText open_texts_[schema::kOpenStackDepth];  ///< of open ranges whose name is inline
 };
@@ -169,6 +171,7 @@ public:
         // The compiler alone must keep the order: what could come between is a signal handler on this thread.
         std::atomic_signal_fence(std::memory_order_acq_rel);
         lane_ = slot.lane;
+        lane_->fetch_ahead();
     }
     ~HookScope() {
         if (lane_ == nullptr) return;
@@ -198,6 +201,19 @@ private:
     ThreadLane* lane_ = nullptr;
 };
 
+/// Word by word, and by stores that the compiler won't widen, so that the record stays in registers: put together in memory and copied by
+/// wider loads, it would wait for its own stores.
+template <class Record, std::size_t... kWord>
+inline void write_words(schema::Cell* out, const Record& record, std::index_sequence<kWord...>) {
+    struct Words {
+        std::uint64_t word[sizeof...(kWord)];
+    };
+    const auto words = std::bit_cast<Words>(record);
+    (std::atomic_ref(out[kWord / 4].words[kWord % 4])
+         .store(words.word[kWord], std::memory_order_relaxed),
+     ...);
+}
+
 template <class Record>
 inline void ThreadLane::put(const Record& record, Ticks ticks, const InlineText* text) {
     constexpr std::uint32_t kWords = sizeof(Record) / 8;
@@ -205,11 +221,7 @@ inline void ThreadLane::put(const Record& record, Ticks ticks, const InlineText*
     if (ring_.position() < fast_end_) [[likely]] {
         schema::Cell* out = ring_.reserve(kCells);
         if (out != nullptr) [[likely]] {
-            // Word by word, so that the record stays in registers: put together in memory and copied by wider loads, it would wait for
-            // its own stores.
-            for (std::uint32_t i = 0; i < kWords; ++i) {
-                std::memcpy(&out->words[i], reinterpret_cast<const char*>(&record) + 8 * i, 8);
-            }
+            write_words(out, record, std::make_index_sequence<kWords>());
             ring_.commit(kCells);
             return;
         }
@@ -225,23 +237,23 @@ inline void ThreadLane::begin_range(SourceId source, std::uint8_t detail, NameId
         return begin_too_deep();
     if (name == schema::kInlineName) [[unlikely]]
         keep_inline_text(entry);
-    schema::OpenEntry& open = header_->open[entry];
+    schema::OpenEntry& open = open_entry(entry);
     open.key.store(key, std::memory_order_relaxed);
     open.argument.store(argument, std::memory_order_relaxed);
     open.what.store(schema::RecordHeader{schema::RecordKind::kRange, 1,
                                          schema::record_flags(source, detail), name}
                         .pack(),
                     std::memory_order_relaxed);
-    open.begin.store(now().value, std::memory_order_relaxed);
+    open.begin.store(ticks().value, std::memory_order_relaxed);
     depth_ = entry + 1;
     // SYNC(open): the entry is whole; pairs with the acquire of the agent that copies the stack.
-    header_->open_depth.store(depth_, std::memory_order_release);
+    header()->open_depth.store(depth_, std::memory_order_release);
 }
 
 /// @return the entry, or kOpenStackDepth
 inline std::uint32_t ThreadLane::find_open(std::uint64_t key) const {
     for (std::uint32_t i = depth_; i-- > 0;) {
-        if (header_->open[i].key.load(std::memory_order_relaxed) == key) return i;
+        if (open_entry(i).key.load(std::memory_order_relaxed) == key) return i;
     }
     return schema::kOpenStackDepth;
 }
@@ -251,7 +263,7 @@ inline void ThreadLane::pop(std::uint32_t entry) {
         return remove_from_middle(entry);
     depth_ = entry;
     // SYNC(open): the range's record is committed before its entry goes, so no kill loses both; pairs as in begin_range().
-    header_->open_depth.store(depth_, std::memory_order_release);
+    header()->open_depth.store(depth_, std::memory_order_release);
 }
 
 inline const ThreadLane::InlineText* ThreadLane::inline_text(std::uint64_t header,
@@ -261,11 +273,11 @@ inline const ThreadLane::InlineText* ThreadLane::inline_text(std::uint64_t heade
 }
 
 inline bool ThreadLane::end_range(std::uint64_t key) {
-    const Ticks end = now();
+    const Ticks end = ticks();
     const std::uint32_t entry = find_open(key);
     if (entry == schema::kOpenStackDepth) [[unlikely]]
         return false;
-    const schema::OpenEntry& open = header_->open[entry];
+    const schema::OpenEntry& open = open_entry(entry);
     const std::uint64_t what = open.what.load(std::memory_order_relaxed);
     put(schema::RangeRecord{what, open.begin.load(std::memory_order_relaxed), end.value,
                             open.argument.load(std::memory_order_relaxed)},
@@ -276,20 +288,19 @@ inline bool ThreadLane::end_range(std::uint64_t key) {
 
 inline bool ThreadLane::end_operator(std::uint64_t key, std::int64_t sequence, std::uint32_t thread,
                                      std::uint32_t forward_thread, std::uint64_t scope) {
-    const Ticks end = now();
+    const Ticks end = ticks();
     const std::uint32_t entry = find_open(key);
     if (entry == schema::kOpenStackDepth) [[unlikely]]
         return false;
-    const schema::OpenEntry& open = header_->open[entry];
+    const schema::OpenEntry& open = open_entry(entry);
     const std::uint64_t what = open.what.load(std::memory_order_relaxed);
     schema::RecordHeader header = schema::RecordHeader::unpack(what);
     header.kind = schema::RecordKind::kOperator;
     header.cells = 2;
-    put(
-        schema::OperatorRecord{
-            header.pack(), open.begin.load(std::memory_order_relaxed), end.value, sequence, thread,
-            forward_thread, scope, 0,
-            static_cast<std::uint32_t>(open.argument.load(std::memory_order_relaxed)), 0},
+    put(schema::OperatorRecord{header.pack(), open.begin.load(std::memory_order_relaxed), end.value,
+                               sequence,
+                               schema::OperatorRecord::pack_threads(thread, forward_thread), scope,
+                               0, open.argument.load(std::memory_order_relaxed)},
         end, inline_text(what, entry));
     pop(entry);
     return true;

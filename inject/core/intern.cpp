@@ -6,6 +6,7 @@
 
 #include "inject/core/attributes.hpp"
 #include "inject/core/lanes.hpp"
+#include "inject/core/name_cache.hpp"
 
 namespace ringside::inject {
 
@@ -131,6 +132,7 @@ bool names_ready() {
 void forget_names() {
     real_text_bytes.store(0, std::memory_order_relaxed);
     forget_attributes();
+    g_name_cache.clear();
 }
 
 NameId intern_name(const char* text, std::uint32_t length, schema::AttributeId attribute) {

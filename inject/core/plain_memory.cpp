@@ -53,19 +53,25 @@ void copy_short(std::uint8_t* to, const std::uint8_t* from, std::size_t count) {
     if (count == 1) *to = *from;
 }
 
-/// @return the first place at which `found` says so, of a text that ends with a NUL; whole aligned blocks are read, which stay on their page
+/// @return the first place before `end` at which `found` says so, else `end`; whole aligned blocks are read, which stay on their page
 template <class Found>
-const char* scan(const char* text, Found found) {
+const char* scan(const char* text, const char* end, Found found) {
     const auto misaligned = reinterpret_cast<std::uintptr_t>(text) & 15;
     const char* block = text - misaligned;
+    if (text == end) return end;
     unsigned mask =
         found(_mm_load_si128(reinterpret_cast<const __m128i*>(block))) >> misaligned << misaligned;
     while (mask == 0) {
         block += 16;
+        if (block >= end) return end;
         mask = found(_mm_load_si128(reinterpret_cast<const __m128i*>(block)));
     }
-    return block + __builtin_ctz(mask);
+    const char* const at = block + __builtin_ctz(mask);
+    return at < end ? at : end;
 }
+
+/// No text comes so far.
+const char* const kNoEnd = reinterpret_cast<const char*>(~std::uintptr_t{0});
 
 unsigned equal_bytes(__m128i left, __m128i right) {
     return static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(left, right)));
@@ -119,23 +125,25 @@ RINGSIDE_OWN int memcmp(const void* left, const void* right, std::size_t count) 
 }
 
 RINGSIDE_OWN void* memchr(const void* memory, int value, std::size_t count) {
-    const std::uint8_t* in = bytes_of(memory);
-    for (std::size_t at = 0; at < count; ++at) {
-        if (in[at] == static_cast<std::uint8_t>(value)) return const_cast<std::uint8_t*>(in + at);
-    }
-    return nullptr;
+    const __m128i wanted = _mm_set1_epi8(static_cast<char>(value));
+    const auto* text = static_cast<const char*>(memory);
+    const char* end = text + count;
+    const char* at =
+        scan(text, end, [wanted](__m128i block) { return equal_bytes(block, wanted); });
+    return at == end ? nullptr : const_cast<char*>(at);
 }
 
 RINGSIDE_OWN std::size_t strlen(const char* text) {
     const __m128i nul = _mm_setzero_si128();
-    const char* end = scan(text, [nul](__m128i block) { return equal_bytes(block, nul); });
+    const char* end = scan(text, kNoEnd, [nul](__m128i block) { return equal_bytes(block, nul); });
     return static_cast<std::size_t>(end - text);
 }
 
 RINGSIDE_OWN std::size_t strnlen(const char* text, std::size_t most) {
-    std::size_t length = 0;
-    while (length < most && text[length] != 0) ++length;
-    return length;
+    const __m128i nul = _mm_setzero_si128();
+    const char* end = most > SIZE_MAX / 2 ? kNoEnd : text + most;
+    end = scan(text, end, [nul](__m128i block) { return equal_bytes(block, nul); });
+    return static_cast<std::size_t>(end - text);
 }
 
 RINGSIDE_OWN int strncmp(const char* left, const char* right, std::size_t most) {
@@ -152,7 +160,7 @@ RINGSIDE_OWN int strcmp(const char* left, const char* right) {
 
 RINGSIDE_OWN char* strchr(const char* text, int value) {
     const __m128i nul = _mm_setzero_si128(), wanted = _mm_set1_epi8(static_cast<char>(value));
-    const char* at = scan(text, [nul, wanted](__m128i block) {
+    const char* at = scan(text, kNoEnd, [nul, wanted](__m128i block) {
         return equal_bytes(block, nul) | equal_bytes(block, wanted);
     });
     return *at == static_cast<char>(value) ? const_cast<char*>(at) : nullptr;

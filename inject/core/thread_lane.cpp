@@ -4,6 +4,7 @@
 #include "inject/core/emit.hpp"
 #include "inject/core/intern.hpp"
 #include "inject/core/lanes.hpp"
+#include "inject/core/name_cache.hpp"
 
 namespace ringside::inject {
 
@@ -13,7 +14,7 @@ using schema::RecordKind;
 void ThreadLane::open(schema::LaneHeader* header, schema::Cell* cells, std::uint32_t capacity_cells,
                       Lane lane) {
     ring_ = schema::RingWriter(header, cells, capacity_cells);
-    header_ = header;
+    ticks_source_ = g_process.ticks_source;
     depth_ = 0;
     capacity_cells_ = capacity_cells;
     if (lane == Lane::kNew) real_cells_ = first_cells(capacity_cells);
@@ -25,7 +26,6 @@ void ThreadLane::open(schema::LaneHeader* header, schema::Cell* cells, std::uint
     update_fast_end();
     pending_valid_ = false;
     context_ = {};
-    for (CachedName& entry : cache_) entry = {nullptr, schema::kNoName, {}};
     header->open_depth.store(0, std::memory_order_relaxed);
     publish_context(schema::ContextState::kNone);
 }
@@ -47,9 +47,9 @@ bool ThreadLane::make_room() {
     if (real_cells_ == capacity_cells_ ||
         ring_.position() < real_cells_ - 2 * schema::kMaxRecordCells)
         return true;
-    auto* cells = reinterpret_cast<schema::Cell*>(header_ + 1);
+    auto* cells = reinterpret_cast<schema::Cell*>(header() + 1);
     const std::uint32_t left = capacity_cells_ - real_cells_;
-    const std::uint32_t part = left < kPartCells ? left : kPartCells;
+    const std::uint32_t part = left < real_cells_ ? left : real_cells_;
     const int saved_errno = errno;
     const bool made = populate_within_limits(cells + real_cells_, part * sizeof(schema::Cell));
     errno = saved_errno;
@@ -63,7 +63,7 @@ void ThreadLane::start_generation() {
     depth_ = 0;
     pending_valid_ = false;
     // SYNC(open): as in begin_range().
-    header_->open_depth.store(0, std::memory_order_release);
+    header()->open_depth.store(0, std::memory_order_release);
     // A context that the last capture left on would be taken for this one's: take it back before the first record.
     if (context_.key != 0) attention_ |= kContextDirty;
     update_fast_end();
@@ -91,21 +91,19 @@ NameId ThreadLane::intern(const char* text, std::size_t length, schema::Attribut
 }
 
 NameId ThreadLane::intern_cached(const char* text, schema::AttributeId attribute) {
-    const std::uint64_t address = reinterpret_cast<std::uintptr_t>(text) + attribute.value;
-    CachedName& entry = cache_[(address * 0x9e3779b97f4a7c15ull) >> 56];
-    // strcmp, not memcmp over the interned length: the text at this address may have become shorter, with nothing mapped behind it.
-    if (entry.text == text && entry.attribute == attribute &&
-        std::strcmp(text, name_text(entry.id)) == 0) [[likely]]
-        return entry.id;
-    const NameId id = intern(text, std::strlen(text), attribute);
-    if (id != schema::kInlineName) entry = {text, id, attribute};
+    const NameId known = g_name_cache.find(text, attribute);
+    if (known != schema::kNoName) [[likely]]
+        return known;
+    const std::size_t length = std::strlen(text);
+    const NameId id = intern(text, length, attribute);
+    if (id != schema::kInlineName) g_name_cache.keep(text, length, attribute, id);
     return id;
 }
 
 // --- the open stack ---
 
 void ThreadLane::begin_too_deep() {
-    header_->too_deep.fetch_add(1, std::memory_order_relaxed);
+    header()->too_deep.fetch_add(1, std::memory_order_relaxed);
     count_loss(schema::Loss::kStackTooDeep);
 }
 
@@ -120,8 +118,8 @@ void ThreadLane::keep_inline_text(std::uint32_t entry) {
 
 void ThreadLane::remove_from_middle(std::uint32_t entry) {
     for (std::uint32_t i = entry; i + 1 < depth_; ++i) {
-        schema::OpenEntry& to = header_->open[i];
-        const schema::OpenEntry& from = header_->open[i + 1];
+        schema::OpenEntry& to = open_entry(i);
+        const schema::OpenEntry& from = open_entry(i + 1);
         const std::uint64_t what = from.what.load(std::memory_order_relaxed);
         to.begin.store(from.begin.load(std::memory_order_relaxed), std::memory_order_relaxed);
         to.key.store(from.key.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -132,13 +130,13 @@ void ThreadLane::remove_from_middle(std::uint32_t entry) {
     }
     --depth_;
     // SYNC(open): as in begin_range().
-    header_->open_depth.store(depth_, std::memory_order_release);
+    header()->open_depth.store(depth_, std::memory_order_release);
 }
 
 bool ThreadLane::end_range_late(std::uint64_t key, Ticks end) {
     const std::uint32_t entry = find_open(key);
     if (entry == schema::kOpenStackDepth) return false;
-    const schema::OpenEntry& open = header_->open[entry];
+    const schema::OpenEntry& open = open_entry(entry);
     const std::uint64_t begin = open.begin.load(std::memory_order_relaxed);
     if (begin >= end.value) return false;
     const std::uint64_t what = open.what.load(std::memory_order_relaxed);
@@ -202,8 +200,8 @@ void ThreadLane::drop(Ticks ticks) {
     ring_.drop(ticks);
     attention_ |= kContextDirty;
     update_fast_end();
-    header_->context_state.store(static_cast<std::uint32_t>(schema::ContextState::kUnknown),
-                                 std::memory_order_relaxed);
+    header()->context_state.store(static_cast<std::uint32_t>(schema::ContextState::kUnknown),
+                                  std::memory_order_relaxed);
 }
 
 bool ThreadLane::record_context(std::uint8_t detail) {
@@ -212,7 +210,7 @@ bool ThreadLane::record_context(std::uint8_t detail) {
     const schema::ContextRecord record{
         RecordHeader{RecordKind::kContext, 2, schema::record_flags(SourceId::kNone, flags), {}}
             .pack(),
-        now().value,
+        ticks().value,
         context_.key,
         0,
         context_.trace.hi,
@@ -231,14 +229,14 @@ bool ThreadLane::record_context(std::uint8_t detail) {
 
 /// Tells the header what the lane serves. "Unknown" stands there while the words change.
 void ThreadLane::publish_context(schema::ContextState state) {
-    header_->context_state.store(static_cast<std::uint32_t>(schema::ContextState::kUnknown),
-                                 std::memory_order_relaxed);
+    header()->context_state.store(static_cast<std::uint32_t>(schema::ContextState::kUnknown),
+                                  std::memory_order_relaxed);
     // SYNC(context): the words change only after "unknown" and before the last store; the agent reads the state on both sides of them.
-    header_->context_key.store(context_.key, std::memory_order_release);
-    header_->context_trace_hi.store(context_.trace.hi, std::memory_order_release);
-    header_->context_trace_lo.store(context_.trace.lo, std::memory_order_release);
-    header_->context_span.store(context_.span.value, std::memory_order_release);
-    header_->context_state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+    header()->context_key.store(context_.key, std::memory_order_release);
+    header()->context_trace_hi.store(context_.trace.hi, std::memory_order_release);
+    header()->context_trace_lo.store(context_.trace.lo, std::memory_order_release);
+    header()->context_span.store(context_.span.value, std::memory_order_release);
+    header()->context_state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
 }
 
 void ThreadLane::set_context(const Context& context) {
@@ -249,12 +247,12 @@ void ThreadLane::set_context(const Context& context) {
     context_ = context;
     // What must be said again says the new one, and at once.
     const std::uint8_t again = (attention_ & kContextDirty) != 0 ? schema::kContextAgain : 0;
-    if (!record_context(again)) drop(now());
+    if (!record_context(again)) drop(ticks());
 }
 
 void ThreadLane::async_begin(SourceId source, std::uint8_t detail, NameId name, std::uint64_t key,
                              std::uint64_t argument) {
-    const Ticks ticks = now();
+    const Ticks ticks = this->ticks();
     put(schema::AsyncRecord{RecordHeader{RecordKind::kAsyncBegin, 1,
                                          schema::record_flags(source, detail), name}
                                 .pack(),
@@ -264,7 +262,7 @@ void ThreadLane::async_begin(SourceId source, std::uint8_t detail, NameId name, 
 
 void ThreadLane::async_end(SourceId source, std::uint8_t detail, NameId name, std::uint64_t key,
                            std::uint64_t argument) {
-    const Ticks ticks = now();
+    const Ticks ticks = this->ticks();
     put(schema::AsyncRecord{RecordHeader{RecordKind::kAsyncEnd, 1,
                                          schema::record_flags(source, detail), name}
                                 .pack(),
@@ -273,7 +271,7 @@ void ThreadLane::async_end(SourceId source, std::uint8_t detail, NameId name, st
 }
 
 void ThreadLane::rpc_begin(const RpcBegin& begin) {
-    const Ticks ticks = begin.ticks.value != 0 ? begin.ticks : now();
+    const Ticks ticks = begin.ticks.value != 0 ? begin.ticks : this->ticks();
     NameId names[4] = {begin.function, begin.module, begin.self, begin.peer};
     // Only one inline text is kept, and only the function's can be written before a record: with several nobody knows whose it is.
     std::uint32_t inline_names = 0;
@@ -307,7 +305,7 @@ void ThreadLane::rpc_begin(const RpcBegin& begin) {
 
 void ThreadLane::rpc_end(SourceId source, std::uint64_t key, schema::RpcStatus status,
                          std::uint64_t bytes) {
-    const Ticks ticks = now();
+    const Ticks ticks = this->ticks();
     put(
         schema::RpcEndRecord{
             RecordHeader{RecordKind::kRpcEnd, 1, schema::record_flags(source, 0), {}}.pack(),
@@ -317,7 +315,7 @@ void ThreadLane::rpc_end(SourceId source, std::uint64_t key, schema::RpcStatus s
 
 void ThreadLane::value(RecordKind kind, std::uint8_t flags, NameId name, std::uint64_t value,
                        std::uint64_t argument) {
-    const Ticks ticks = now();
+    const Ticks ticks = this->ticks();
     put(schema::ValueRecord{RecordHeader{kind, 1, flags, name}.pack(), ticks.value, value,
                             argument},
         ticks);

@@ -1,10 +1,13 @@
 """The shim's C functions, if it is loaded in this process."""
 
 
+RPC_MODES = 5
+
+
 class Shim(object):
     """
     capture_word: a memoryview whose first byte has bit 0 set while a capture runs; the cheapest thing that Python can look at
-    rpc_mode:     tells how the RPC that this thread makes next was called (schema's RpcMode)
+    tell_rpc_mode: functions by schema's RpcMode: the RPC that this thread makes next was called so; 0 takes it back
     attached:     tells how far the Python part has come (PRESENT, WRAPPING, FAILED)
     """
 
@@ -12,13 +15,33 @@ class Shim(object):
 
     def __init__(self, ctypes, library):
         library.ringside_capture_word.restype = ctypes.c_void_p
-        library.ringside_torch_rpc_mode.restype = None
-        library.ringside_torch_rpc_mode.argtypes = [ctypes.c_int]
         address = library.ringside_capture_word()
         word = (ctypes.c_ubyte * 4).from_address(address)
         self.capture_word = memoryview(word).cast("B")
-        self.rpc_mode = library.ringside_torch_rpc_mode
+        self.tell_rpc_mode = _rpc_modes(ctypes, library)
         self.attached = library.ringside_python_attached
+
+
+_kept = []  # what Python's own structures point to
+
+
+def _rpc_modes(ctypes, library):
+    """The shim's functions for Python as Python's built-in functions: a call of ctypes costs a microsecond."""
+
+    class MethodDef(ctypes.Structure):
+        _fields_ = [("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+
+    METH_NOARGS = 4
+    library.ringside_torch_rpc_modes.restype = ctypes.POINTER(ctypes.c_void_p)
+    library.ringside_torch_rpc_modes.argtypes = [ctypes.c_void_p]
+    table = library.ringside_torch_rpc_modes(ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p))
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(("PyCFunction_NewEx", ctypes.pythonapi))
+    functions = []
+    for mode in range(RPC_MODES):
+        definition = MethodDef(b"ringside_rpc_mode", table[mode], METH_NOARGS, None)
+        _kept.append(definition)
+        functions.append(make(ctypes.addressof(definition), None, None))
+    return functions
 
 
 def find():

@@ -23,13 +23,18 @@ struct Iterations {
     std::atomic<std::uint64_t> count;
 };
 
+// What every range needs, on one cache line. Written by prepare, before any callback is registered.
+struct alignas(64) RangeAccess {
+    RangeApi api;
+    RangeOffsets offsets;
+};
+
 constexpr std::uint32_t kAsyncSets = 128;
 constexpr std::uint32_t kIterationNames = 64;
 constexpr char kStepPrefix[] = "Optimizer.step#";
 
 CalibrationApi g_calibration_api;
-RangeApi g_range_api;
-RangeOffsets g_offsets;  // written by prepare, before any callback is registered
+constinit RangeAccess g_range{};
 CalibrationResult g_calibrated = CalibrationResult::kUnsupported;
 std::uint64_t g_handle;
 bool g_registered;
@@ -47,7 +52,14 @@ T field(const char* range, std::uint16_t offset) {
 }
 
 std::uint8_t scope_of(const char* range) {
-    return g_offsets.scope == 0 ? 0 : field<std::uint8_t>(range, g_offsets.scope);
+    return g_range.offsets.scope == 0 ? 0 : field<std::uint8_t>(range, g_range.offsets.scope);
+}
+
+// c10d makes its ranges async, of this scope. Where the scope is not known, any may be.
+bool may_be_async(std::uint8_t scope) {
+    return (scope == static_cast<std::uint8_t>(schema::TorchScope::kUser) ||
+            g_range.offsets.scope == 0) &&
+           g_range.api.is_async != nullptr;
 }
 
 void begin_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
@@ -57,14 +69,14 @@ void begin_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
         return;
     }
     const Collective collective = take_collective();
-    const NameId name = lane.intern_cached(g_range_api.name(range), collective.attributes);
+    const NameId name = lane.intern_cached(g_range.api.name(range), collective.attributes);
     lane.async_begin(SourceId::kTorch, scope, name, key, collective.sequence);
 }
 
 bool end_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
     std::uint64_t key = 0;
     if (!g_async.take(reinterpret_cast<std::uint64_t>(range), &key)) return false;
-    lane.async_end(SourceId::kTorch, scope, lane.intern_cached(g_range_api.name(range)), key, 0);
+    lane.async_end(SourceId::kTorch, scope, lane.intern_cached(g_range.api.name(range)), key, 0);
     return true;
 }
 
@@ -77,11 +89,11 @@ bool may_end_elsewhere(std::uint8_t scope) {
 void begin(ThreadLane& lane, const char* range, const ShapesText* shapes) {
     end_what_ended_elsewhere(lane);
     const std::uint8_t scope = scope_of(range);
-    if (g_range_api.is_async != nullptr && g_range_api.is_async(range)) [[unlikely]]
+    if (may_be_async(scope) && g_range.api.is_async(range)) [[unlikely]]
         return begin_async(lane, range, scope);
     // The range's name last: where the table is full, its bytes belong to what is interned last.
     const NameId inputs = shapes == nullptr ? schema::kNoName : intern_shapes(lane, *shapes);
-    const NameId name = lane.intern_cached(g_range_api.name(range));
+    const NameId name = lane.intern_cached(g_range.api.name(range));
     lane.begin_range(SourceId::kTorch, scope, name, reinterpret_cast<std::uint64_t>(range),
                      inputs.value);
 }
@@ -106,7 +118,7 @@ void* on_start_with_shapes(void** context_out, const char* range) {
 
 // A boundary of the training loop: counted per name, in the whole process.
 void count_step(ThreadLane& lane, const char* range) {
-    const char* const text = g_range_api.name(range);
+    const char* const text = g_range.api.name(range);
     if (std::strncmp(text, kStepPrefix, sizeof kStepPrefix - 1) != 0) return;
     const NameId name = lane.intern(text, std::strlen(text));
     for (Iterations& entry : g_iterations) {
@@ -126,11 +138,13 @@ bool end_nested(ThreadLane& lane, const char* range, std::uint8_t scope) {
     const auto key = reinterpret_cast<std::uint64_t>(range);
     const bool backward = scope == static_cast<std::uint8_t>(schema::TorchScope::kBackward);
     const std::int64_t sequence =
-        g_offsets.sequence == 0 ? -1 : field<std::int64_t>(range, g_offsets.sequence);
+        g_range.offsets.sequence == 0 ? -1 : field<std::int64_t>(range, g_range.offsets.sequence);
     if (sequence < 0 && !backward && !kWithShapes) return lane.end_range(key);
-    const auto thread = g_offsets.thread == 0 ? 0 : field<std::uint32_t>(range, g_offsets.thread);
-    const auto forward_thread =
-        g_offsets.forward_thread == 0 ? 0 : field<std::uint32_t>(range, g_offsets.forward_thread);
+    const auto thread =
+        g_range.offsets.thread == 0 ? 0 : field<std::uint32_t>(range, g_range.offsets.thread);
+    const auto forward_thread = g_range.offsets.forward_thread == 0
+                                    ? 0
+                                    : field<std::uint32_t>(range, g_range.offsets.forward_thread);
     return lane.end_operator(key, sequence, thread, forward_thread, scope);
 }
 
@@ -139,7 +153,6 @@ void on_end(const char* range, void* /*context*/) {
     HookScope hook;
     if (!hook) return;
     const std::uint8_t scope = scope_of(range);
-    end_what_ended_elsewhere(hook.lane());
     // Not on the stack: an async one, another thread's, or begun before the capture, which is no loss.
     if (!end_nested<kWithShapes>(hook.lane(), range, scope)) {
         if (!end_async(hook.lane(), range, scope) && may_end_elsewhere(scope))
@@ -164,9 +177,9 @@ const char* missing_fields() {
         case CalibrationResult::kDone:
             break;
     }
-    if (g_offsets.scope == 0 || g_offsets.sequence == 0 || g_offsets.thread == 0)
+    if (g_range.offsets.scope == 0 || g_range.offsets.sequence == 0 || g_range.offsets.thread == 0)
         return "RecordFunction's fields not found: operators without scope and sequence number";
-    return g_offsets.forward_thread == 0
+    return g_range.offsets.forward_thread == 0
                ? "RecordFunction's forward thread not found: backward is not linked to forward"
                : nullptr;
 }
@@ -183,17 +196,17 @@ OperatorAbility prepare_operators(const SlotSet& libraries) {
         find(libraries, kRangeThreadId, &api.current_thread_id);
         find(libraries, kRangeBeforeText, &api.before_text);
         find(libraries, kRangeBeforeVariant, &api.before_variant);
-        find(libraries, kRangeName, &g_range_api.name);
-        find(libraries, kRangeIsAsync, &g_range_api.is_async);
+        find(libraries, kRangeName, &g_range.api.name);
+        find(libraries, kRangeIsAsync, &g_range.api.is_async);
         find(libraries, kAddCallback, &api.add_callback);
     }
     OperatorAbility ability;
     ability.callbacks = api.add_callback != nullptr && api.remove_callback != nullptr &&
-                        g_range_api.name != nullptr;
+                        g_range.api.name != nullptr;
     if (!ability.callbacks) return ability;
     // With our own callback registered the calibration would take it for an observer's; it ran before then.
     if (g_calibrated != CalibrationResult::kDone && !g_registered)
-        g_calibrated = calibrate(api, &g_offsets);
+        g_calibrated = calibrate(api, &g_range.offsets);
     ability.missing_fields = missing_fields();
     ability.shapes = prepare_shapes(libraries);
     return ability;

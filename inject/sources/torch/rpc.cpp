@@ -39,7 +39,7 @@ Function* original(Hook hook) {
 /// What a wrapped read knows: who reads, and from whom.
 struct ReadExtra {
     void* agent;
-    WorkerName peer;
+    KeptName peer;
 };
 
 // One read is armed for each connection that is served and for each call in flight.
@@ -103,7 +103,7 @@ void wrap_write(void* agent, void** pipe, void** message, void* devices, void* s
 CarriedContext sight_message(ThreadLane& lane, const ReadExtra& read, void* message) {
     const MessageView view = view_message(message);
     if (view.is_request()) {
-        begin_serving(lane, read.agent, read.peer, message, view);
+        begin_serving(lane, read.agent, read.peer.view(), message, view);
         return {};
     }
     return switch_context(lane, end_call(lane, read.agent, view));
@@ -129,7 +129,7 @@ void wrap_read(void* agent, void** pipe, StdFunction* callback) {
     {
         HookScope hook(Writes::kNothing);
         if (hook && callback->manager != nullptr) {
-            const ReadExtra extra{agent, pipe_peer(*pipe)};
+            const ReadExtra extra{agent, keep_name(pipe_peer(*pipe))};
             wrapped = g_reads.wrap(callback, reinterpret_cast<void*>(call_read), extra, &wrapper);
             if (!wrapped) count_loss(schema::Loss::kTableFull);
         }

@@ -55,14 +55,10 @@ WorkerLayout layout_for(const char* info) {
     return state_of(word) == LayoutState::kGivenUp ? WorkerLayout{} : layout_of(word);
 }
 
-WorkerName copy_name(std::string_view text) {
-    WorkerName name;
-    name.length = static_cast<std::uint32_t>(text.size());
-    if (!text.empty()) std::memcpy(name.text, text.data(), text.size());
-    name.text[text.size()] = 0;
-    return name;
+std::string_view never_null(std::string_view text) {
+    return text.empty() ? std::string_view("") : text;
 }
-static_assert(sizeof(WorkerName::text) > kMaxWorkerName);
+static_assert(sizeof(KeptName::text) > kMaxWorkerName);
 
 template <class Function>
 bool find(const SlotSet& libraries, const char* symbol, Function** out) {
@@ -94,34 +90,39 @@ MessageView view_message(void* message) {
             static_cast<std::size_t>(payload->end - payload->begin)};
 }
 
-WorkerName pipe_peer(void* pipe) {
-    return copy_name(string_text(g_accessors.pipe_remote_name(pipe)));
+std::string_view pipe_peer(void* pipe) {
+    return never_null(string_text(g_accessors.pipe_remote_name(pipe)));
 }
 
-WorkerName agent_name(void* agent) {
-    return destination_name(g_accessors.worker_info(agent));
+KeptName keep_name(std::string_view name) {
+    KeptName kept;
+    kept.length = static_cast<std::uint32_t>(name.size());
+    std::memcpy(kept.text, name.data(), name.size());
+    kept.text[name.size()] = 0;
+    return kept;
+}
+
+std::string_view agent_name(void* agent) {
+    const char* const info = g_accessors.worker_info(agent);
+    return never_null(worker_name(info, layout_for(info)));
 }
 
 std::int16_t agent_id(void* agent) {
     return destination_id(g_accessors.worker_info(agent));
 }
 
-WorkerName destination_name(const char* worker_info) {
-    return copy_name(worker_name(worker_info, layout_for(worker_info)));
-}
-
 std::int16_t destination_id(const char* worker_info) {
     return worker_id(worker_info, layout_for(worker_info));
 }
 
-bool confirm_worker_layout(const char* destination, const WorkerName& peer) {
+bool confirm_worker_layout(const char* destination, std::string_view peer) {
     const std::uint64_t word = g_layout.load(std::memory_order_relaxed);
     if (state_of(word) == LayoutState::kConfirmed || state_of(word) == LayoutState::kGivenUp)
         return true;
     WorkerLayout layout = layout_for(destination);
-    if (worker_name(destination, layout) != peer.view())
+    if (worker_name(destination, layout) != peer)
         layout = find_worker_layout(destination, layout.name_offset);
-    const bool right = layout.name_offset != 0 && worker_name(destination, layout) == peer.view();
+    const bool right = layout.name_offset != 0 && worker_name(destination, layout) == peer;
     g_layout.store(right ? pack(LayoutState::kConfirmed, layout) : pack(LayoutState::kGivenUp, {}),
                    std::memory_order_relaxed);
     return right;

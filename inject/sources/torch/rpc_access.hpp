@@ -20,8 +20,8 @@ struct MessageView {
     bool is_request() const;
 };
 
-/// A worker's name, copied, with its NUL: what a request id is derived from.
-struct WorkerName {
+/// A worker's name, kept for later.
+struct KeptName {
     char text[136];
     std::uint32_t length;
 
@@ -34,20 +34,22 @@ bool find_accessors(const SlotSet& libraries);
 
 MessageView view_message(void* message);
 
-/// The other end's name of a tensorpipe::Pipe.
-WorkerName pipe_peer(void* pipe);
+// Names of workers, of which request ids are made: torch's own text, NUL-terminated, never null, at most kMaxWorkerName long.
 
-/// The agent's own name; empty where WorkerInfo's layout is not known.
-WorkerName agent_name(void* agent);
+/// The other end's name of a tensorpipe::Pipe; valid while the pipe is.
+std::string_view pipe_peer(void* pipe);
+KeptName keep_name(std::string_view name);
+
+/// The agent's own name, valid while the agent is; empty where WorkerInfo's layout is not known.
+std::string_view agent_name(void* agent);
 std::int16_t agent_id(void* agent);
 
-/// Name and id of a WorkerInfo, as agent_name().
-WorkerName destination_name(const char* worker_info);
+/// The id of a WorkerInfo, as agent_id().
 std::int16_t destination_id(const char* worker_info);
 
 /// At a call: the destination's name as we read it must be the pipe's; else the layout is looked for again, and given up for good.
 /// @return false where it has just been given up
-bool confirm_worker_layout(const char* destination, const WorkerName& peer);
+bool confirm_worker_layout(const char* destination, std::string_view peer);
 
 /// Whether agent_name() works, as far as is known.
 bool own_name_known();

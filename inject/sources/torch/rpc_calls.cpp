@@ -9,6 +9,7 @@
 #include "inject/sources/torch/pools.hpp"
 #include "inject/sources/torch/python_part.hpp"
 #include "inject/sources/torch/rpc_error.hpp"
+#include "inject/sources/torch/seen_payloads.hpp"
 #include "inject/sources/torch/torch_source.hpp"
 
 namespace ringside::inject::torch {
@@ -72,6 +73,12 @@ NameId intern_table_only(ThreadLane& lane, std::string_view text) {
     return name == schema::kInlineName ? schema::kNoName : name;
 }
 
+NameId intern_worker(ThreadLane& lane, std::string_view name) {
+    if (name.empty()) return schema::kNoName;
+    const NameId id = lane.intern_cached(name.data());
+    return id == schema::kInlineName ? schema::kNoName : id;
+}
+
 RpcMode mode_of(std::int32_t type) {
     switch (type) {
         case kScriptCall:
@@ -90,7 +97,23 @@ RpcMode mode_of(std::int32_t type) {
     }
 }
 
-// Name, module, mode: what the message itself tells. The function is interned last: an inline name belongs to the next record.
+// The function is interned last: an inline name belongs to the next record.
+CalledNames called_names(ThreadLane& lane, const MessageView& message, std::int32_t type) {
+    CalledNames names{};
+    if (const char* const own = bookkeeping_name(type)) {
+        names.function = lane.intern_cached(own);
+        return names;
+    }
+    if (find_seen(message.payload, message.bytes, &names)) return names;
+    const PayloadName called = payload_name(message.payload, message.bytes);
+    names.module = intern_table_only(lane, called.module);
+    const std::string_view function = called.function.empty() ? "?" : called.function;
+    names.function = lane.intern(function.data(), function.size());
+    if (names.function != schema::kInlineName) keep_seen(message.payload, message.bytes, names);
+    return names;
+}
+
+// Name, module, mode: what the message itself tells. The function is interned last.
 void describe(ThreadLane& lane, const MessageView& message, RpcBegin* begin) {
     const std::int32_t type = effective_type(message.type, message.payload, message.bytes);
     begin->source = SourceId::kTorch;
@@ -98,17 +121,14 @@ void describe(ThreadLane& lane, const MessageView& message, RpcBegin* begin) {
     begin->bytes = message.bytes;
     begin->wire_type = static_cast<std::uint32_t>(message.type);
     begin->wire_id = static_cast<std::uint64_t>(message.id);
-    const char* const own = bookkeeping_name(type);
-    const PayloadName called =
-        own != nullptr ? PayloadName{{}, own} : payload_name(message.payload, message.bytes);
-    begin->module = intern_table_only(lane, called.module);
-    const std::string_view function = called.function.empty() ? "?" : called.function;
-    begin->function = lane.intern(function.data(), function.size());
+    const CalledNames names = called_names(lane, message, type);
+    begin->module = names.module;
+    begin->function = names.function;
 }
 
-void note_worker(ThreadLane& lane, void* agent, const WorkerName& self) {
-    if (g_worker_agent.load(std::memory_order_relaxed) == agent || self.length == 0) return;
-    set_worker(intern_table_only(lane, self.view()), agent_id(agent));
+void note_worker(ThreadLane& lane, void* agent, std::string_view self) {
+    if (g_worker_agent.load(std::memory_order_relaxed) == agent || self.empty()) return;
+    set_worker(intern_worker(lane, self), agent_id(agent));
     g_worker_agent.store(agent, std::memory_order_relaxed);
 }
 
@@ -155,10 +175,10 @@ bool take_early(std::uint64_t future, Ticks since, RpcStatus* status) {
 
 void begin_call(ThreadLane& lane, void* agent, void* pipe, const MessageView& message,
                 SendInProgress* send) {
-    const WorkerName peer = pipe_peer(pipe);
+    const std::string_view peer = pipe_peer(pipe);
     const bool sending = send->agent == agent && send->destination != nullptr;
     if (sending && !confirm_worker_layout(send->destination, peer)) publish_level();
-    const WorkerName self = agent_name(agent);
+    const std::string_view self = agent_name(agent);
     note_worker(lane, agent, self);
     RpcBegin begin;
     begin.key = next_key();
@@ -172,9 +192,9 @@ void begin_call(ThreadLane& lane, void* agent, void* pipe, const MessageView& me
     begin.ticks = sending ? send->begin : now();
     begin.parent_key = call.parent.context.key;
     begin.id.span =
-        schema::torch_span_id(self.text, peer.text, static_cast<std::uint64_t>(message.id));
-    begin.self = intern_table_only(lane, self.view());
-    begin.peer = intern_table_only(lane, peer.view());
+        schema::torch_span_id(self.data(), peer.data(), static_cast<std::uint64_t>(message.id));
+    begin.self = intern_worker(lane, self);
+    begin.peer = intern_worker(lane, peer);
     begin.self_id = agent_id(agent);
     begin.peer_id = sending ? destination_id(send->destination) : static_cast<std::int16_t>(-1);
     describe(lane, message, &begin);
@@ -219,16 +239,16 @@ CarriedContext fail_call(ThreadLane& lane, std::uint64_t future, std::string_vie
     return finish_call(lane, call, status, 0);
 }
 
-void begin_serving(ThreadLane& lane, void* agent, const WorkerName& peer, void* message,
+void begin_serving(ThreadLane& lane, void* agent, std::string_view peer, void* message,
                    const MessageView& view) {
-    const WorkerName self = agent_name(agent);
+    const std::string_view self = agent_name(agent);
     note_worker(lane, agent, self);
     RpcBegin begin;
     begin.ticks = now();
     begin.key = next_key();
     begin.side = RpcSide::kServer;
     begin.id.span =
-        schema::torch_span_id(peer.text, self.text, static_cast<std::uint64_t>(view.id));
+        schema::torch_span_id(peer.data(), self.data(), static_cast<std::uint64_t>(view.id));
     const CarriedContext context{{begin.key, {}, begin.id.span}, capture_word()};
     if (!g_served.put(served_key(begin.id.span), {begin.key, context.word})) {
         count_loss(schema::Loss::kTableFull);
@@ -236,8 +256,8 @@ void begin_serving(ThreadLane& lane, void* agent, const WorkerName& peer, void* 
     }
     if (!g_arrived.put(reinterpret_cast<std::uint64_t>(message), context))
         count_loss(schema::Loss::kTableFull);
-    begin.self = intern_table_only(lane, self.view());
-    begin.peer = intern_table_only(lane, peer.view());
+    begin.self = intern_worker(lane, self);
+    begin.peer = intern_worker(lane, peer);
     begin.self_id = agent_id(agent);
     describe(lane, view, &begin);
     lane.rpc_begin(begin);
@@ -259,10 +279,10 @@ void enter_request(ThreadLane& lane, void* message) {
 }
 
 void end_serving(ThreadLane& lane, void* agent, void* pipe, const MessageView& message) {
-    const WorkerName peer = pipe_peer(pipe);
-    const WorkerName self = agent_name(agent);
+    const std::string_view peer = pipe_peer(pipe);
+    const std::string_view self = agent_name(agent);
     const schema::SpanId span =
-        schema::torch_span_id(peer.text, self.text, static_cast<std::uint64_t>(message.id));
+        schema::torch_span_id(peer.data(), self.data(), static_cast<std::uint64_t>(message.id));
     ServedRequest served;
     if (!g_served.take(served_key(span), &served)) {
         RpcBegin begin;
@@ -270,8 +290,8 @@ void end_serving(ThreadLane& lane, void* agent, void* pipe, const MessageView& m
         if (!take_late(id, lane.context().key, &begin)) return;
         note_worker(lane, agent, self);
         begin.id.span = span;
-        begin.self = intern_table_only(lane, self.view());
-        begin.peer = intern_table_only(lane, peer.view());
+        begin.self = intern_worker(lane, self);
+        begin.peer = intern_worker(lane, peer);
         begin.self_id = agent_id(agent);
         lane.rpc_begin(begin);
         served = {begin.key, capture_word()};
@@ -285,7 +305,7 @@ void end_serving(ThreadLane& lane, void* agent, void* pipe, const MessageView& m
 
 void give_up_serving(ThreadLane& lane, void* agent, void* pipe, std::uint64_t id) {
     const schema::SpanId span =
-        schema::torch_span_id(pipe_peer(pipe).text, agent_name(agent).text, id);
+        schema::torch_span_id(pipe_peer(pipe).data(), agent_name(agent).data(), id);
     ServedRequest served;
     if (!g_served.take(served_key(span), &served) || served.word != capture_word()) return;
     lane.rpc_end(SourceId::kTorch, served.half, RpcStatus::kError, 0);
@@ -296,6 +316,7 @@ void forget_calls() {
     g_served.clear();
     g_arrived.clear();
     forget_late();
+    forget_seen();
     for (EarlyError& error : g_early) error.future.store(0, std::memory_order_relaxed);
     g_early_count.store(0, std::memory_order_relaxed);
     g_worker_agent.store(nullptr, std::memory_order_relaxed);

@@ -40,7 +40,7 @@ CarriedContext end_call(ThreadLane& lane, void* agent, const MessageView& messag
 CarriedContext fail_call(ThreadLane& lane, std::uint64_t future, std::string_view text);
 
 /// A request has arrived: the server's half begins.
-void begin_serving(ThreadLane& lane, void* agent, const WorkerName& peer, void* message,
+void begin_serving(ThreadLane& lane, void* agent, std::string_view peer, void* message,
                    const MessageView& view);
 
 /// The request is about to be run on this thread: its context begins.

@@ -55,11 +55,28 @@ class Child:
             raise RuntimeError("bench: worker %s has ended with %s" % (self._process.args[-3:], self._process.wait()))
         return json.loads(line)
 
+    def kill(self):
+        """Where a measurement was given up: a worker whose peer is gone spins."""
+        self._process.kill()
+        self._process.wait()
+
     def end(self, line=None):
         if line is not None:
             self._process.stdin.write(line + "\n")
         self._process.stdin.close()
         self._process.wait()
+
+
+class Announced(dict):
+    """Results that say on stderr, as they come, what they are: the whole takes a quarter of an hour."""
+
+    def __setitem__(self, name, result):
+        super().__setitem__(name, result)
+        print("%s: %.3f (control %.3f)" % (name, result["ratio"], result["control"]), file=sys.stderr, flush=True)
+
+    def update(self, more):
+        for name, result in more.items():
+            self[name] = result
 
 
 class Bench:
@@ -68,6 +85,7 @@ class Bench:
         self.root = root
         self.runs = 0
         self.cpu = max(os.sched_getaffinity(0))
+        self.children = []
 
     def environment(self, injected):
         """A new job directory with a control page for each injected job, capture off."""
@@ -80,23 +98,27 @@ class Bench:
             environment.update(LD_PRELOAD=self.options.shim, RINGSIDE_DIR=self.root, RINGSIDE_JOB="job%d" % self.runs)
         return environment, directory
 
+    def start(self, arguments, environment, cpu):
+        child = Child(self.options.python, arguments, environment, cpu)
+        self.children.append(child)
+        return child
+
     def operator_process(self, injected):
         environment, directory = self.environment(injected)
         script = os.path.join(HERE, "operator_worker.py")
-        child = Child(self.options.python, [script, self.options.empty_callback, directory], environment, self.cpu)
+        child = self.start([script, self.options.empty_callback, directory], environment, self.cpu)
         child.ready()
         return child
 
-    def rpc_pair(self, injected):
+    def rpc_pair(self, injected, pinned):
         environment, directory = self.environment(injected)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = str(probe.getsockname()[1])
         script = os.path.join(HERE, "rpc_worker.py")
-        # One core each: where the scheduler puts the threads of a pair, for all its life, is worth more than what is measured.
-        cores = sorted(os.sched_getaffinity(0))
-        peer = Child(self.options.python, [script, "1", port, directory], environment, cores[-1])
-        client = Child(self.options.python, [script, "0", port, directory], environment, cores[0])
+        cores = sorted(os.sched_getaffinity(0)) if pinned else [None]
+        peer = self.start([script, "1", port, directory], environment, cores[-1])
+        client = self.start([script, "0", port, directory], environment, cores[0])
         client.ready()
         return client, peer
 
@@ -143,7 +165,8 @@ class Bench:
         @return {kind: result}"""
         ratios = {kind: ([], []) for kind in kKinds}
         for _ in range(groups):
-            trio = [self.rpc_pair(False), self.rpc_pair(False), self.rpc_pair(True)]
+            # One core a worker: where the scheduler puts the threads of a pair, for all its life, is worth more than what is measured.
+            trio = [self.rpc_pair(injected, pinned=True) for injected in (False, False, True)]
             for kind in kKinds:
                 times = [[], [], []]
                 for i in range(rounds):
@@ -160,7 +183,8 @@ class Bench:
                 for kind, each in ratios.items()}
 
     def rpc_capturing(self, kind, rounds, calls):
-        client, peer = self.rpc_pair(True)
+        # One pair gives both times: it runs as jobs do, where the scheduler puts it.
+        client, peer = self.rpc_pair(True, pinned=False)
         result = client.ask("rounds %s %d %d" % (kind, rounds, calls))
         client.end("quit")
         peer.end()
@@ -173,8 +197,8 @@ class Bench:
         """@return {name of a ratio: result}, of those whose name contains --only"""
         only = self.options.only
         # A process differs from the next by some per cent for all its life: many groups, each short.
-        add_groups, rpc_groups, rounds, pairs = (1, 1, 3, 3) if self.options.quick else (24, 16, 6, 40)
-        results = {}
+        add_groups, rpc_groups, rounds, pairs = (1, 1, 3, 3) if self.options.quick else (24, 40, 6, 160)
+        results = Announced()
         for work, (title, _) in kWorks.items():
             name = title + ": injected, idle / bare"
             if only in name:
@@ -225,6 +249,8 @@ def main():
     try:
         results = bench.measure()
     finally:
+        for child in bench.children:
+            child.kill()
         shutil.rmtree(root, ignore_errors=True)
     return report(results, options.json, print_more)
 

@@ -1,0 +1,29 @@
+// Requests that were seen before: a service calls the same few functions with arguments of the same shapes, whose payloads are then the same
+// to the last byte. To compare is a tenth of the walk through the pickle and of the look-up of its names.
+// Called by rpc_calls (both ends) for pickles that would be walked as a whole.
+// @thread thread-safe, async-signal-safe; nobody waits
+#pragma once
+
+#include <cstddef>
+
+#include "schema/ids.hpp"
+
+namespace ringside::inject::torch {
+
+/// Interned names of a called function; kNoName where there is none.
+struct CalledNames {
+    schema::NameId function;
+    schema::NameId module;
+};
+
+/// @return whether this payload was kept; `out` is what it was kept with
+bool find_seen(const char* payload, std::size_t size, CalledNames* out);
+
+/// Keeps `names` for the payload, where it is short enough and its place is free or has not been of use for a while.
+void keep_seen(const char* payload, std::size_t size, const CalledNames& names);
+
+/// Between two captures: names may be another segment's from here on.
+/// @thread while no hook runs, or none that finds anything new
+void forget_seen();
+
+}  // namespace ringside::inject::torch

@@ -1,0 +1,131 @@
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "inject/core/name_cache.hpp"
+
+using namespace ringside;
+using inject::NameCache;
+using schema::AttributeId;
+using schema::kNoName;
+using schema::NameId;
+
+namespace {
+
+void keep(NameCache& cache, const char* text, NameId id, AttributeId attribute = {}) {
+    cache.keep(text, std::strlen(text), attribute, id);
+}
+
+}  // namespace
+
+TEST_CASE("name cache: a text is found at its address, while it is the same to the last byte") {
+    const auto cache = std::make_unique<NameCache>();
+    char text[128] = "aten::add";
+    CHECK(cache->find(text, {}) == kNoName);
+    keep(*cache, text, NameId{7});
+    CHECK(cache->find(text, {}) == NameId{7});
+    CHECK(cache->find(text, AttributeId{1}) == kNoName);
+    const std::string copy = text;
+    CHECK(cache->find(copy.c_str(), {}) == kNoName);
+    for (const char* other :
+         {"aten::mul", "aten::ad", "aten::add_", "", "aten::addmm_long_name_of_more_than_a_word"}) {
+        std::strcpy(text, other);
+        CAPTURE(other);
+        CHECK(cache->find(text, {}) == kNoName);
+    }
+    std::strcpy(text, "aten::add");
+    std::strcpy(text + 10, "what stands behind it does not count");
+    CHECK(cache->find(text, {}) == NameId{7});
+}
+
+TEST_CASE("name cache: of every length, and none that is too long") {
+    const auto cache = std::make_unique<NameCache>();
+    std::vector<std::string> texts;
+    for (std::size_t length = 0; length < 200; ++length) texts.emplace_back(length, 'x');
+    std::size_t found = 0;
+    for (std::uint32_t i = 0; i < texts.size(); ++i) {
+        const auto alone = std::make_unique<NameCache>();
+        keep(*alone, texts[i].c_str(), NameId{i + 1});
+        const NameId id = alone->find(texts[i].c_str(), {});
+        CHECK((id == kNoName || id == NameId{i + 1}));
+        found += id != kNoName;
+        if (texts[i].empty()) continue;
+        texts[i].back() = 'y';
+        CHECK(alone->find(texts[i].c_str(), {}) == kNoName);
+    }
+    CHECK(found >= 80);  // those near the end of a page are not looked at
+    CHECK(found < texts.size());
+}
+
+TEST_CASE("name cache: nothing is read behind the page in which a text ends") {
+    constexpr std::size_t kPage = 4096;
+    auto* pages = static_cast<char*>(
+        mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    REQUIRE(pages != MAP_FAILED);
+    REQUIRE(mprotect(pages + kPage, kPage, PROT_NONE) == 0);
+    for (std::size_t length = 0; length < 120; ++length) {
+        const auto cache = std::make_unique<NameCache>();
+        char* text = pages + kPage - length - 1;
+        std::memset(text, 'n', length);
+        text[length] = 0;
+        keep(*cache, text, NameId{3});
+        const NameId id = cache->find(text, {});
+        CHECK((id == kNoName || id == NameId{3}));
+    }
+    munmap(pages, 2 * kPage);
+}
+
+TEST_CASE("name cache: an address that holds many texts in turn, and more addresses than places") {
+    const auto cache = std::make_unique<NameCache>();
+    char text[32];
+    for (std::uint32_t i = 1; i < 1000; ++i) {
+        std::snprintf(text, sizeof text, "name %u", i % 7);
+        const NameId id = cache->find(text, {});
+        CHECK((id == kNoName || id == NameId{i % 7 + 1}));
+        if (id == kNoName) keep(*cache, text, NameId{i % 7 + 1});
+    }
+    std::vector<std::string> texts;
+    for (std::uint32_t i = 0; i < 5000; ++i) texts.push_back(std::to_string(i));
+    for (int round = 0; round < 3; ++round) {
+        for (std::uint32_t i = 0; i < texts.size(); ++i) {
+            const NameId id = cache->find(texts[i].c_str(), {});
+            CHECK((id == kNoName || id == NameId{i + 1}));
+            if (id == kNoName) keep(*cache, texts[i].c_str(), NameId{i + 1});
+        }
+    }
+    cache->clear();
+    for (const std::string& each : texts) CHECK(cache->find(each.c_str(), {}) == kNoName);
+}
+
+TEST_CASE("name cache: threads that keep and find at once never get another text's id") {
+    const auto cache = std::make_unique<NameCache>();
+    // One buffer for each thread at addresses that share places: each text is the thread's own, and tells its id.
+    std::atomic<std::uint64_t> wrong{0}, found{0};
+    std::vector<std::string> texts;
+    for (std::uint32_t i = 0; i < 3000; ++i)
+        texts.push_back(std::string(i % 90, 'a') + std::to_string(i));
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+        threads.emplace_back([&] {
+            for (std::uint32_t i = 0; i < 300000; ++i) {
+                const std::uint32_t at = i * 7919 % static_cast<std::uint32_t>(texts.size());
+                const NameId id = cache->find(texts[at].c_str(), {});
+                if (id == kNoName) {
+                    keep(*cache, texts[at].c_str(), NameId{at + 1});
+                } else {
+                    ++found;
+                    wrong += id != NameId{at + 1};
+                }
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == 0);
+    CHECK(found > 0);
+}
