@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
+#include "agent/attach/process_life.hpp"
 #include "agent/attach/sigbus_guard.hpp"
 #include "schema/ticks.hpp"
 
@@ -25,6 +28,15 @@ Error refuse(const std::string& path, const std::string& cause) {
     return {ErrorCode::kRefused, "adopt control page " + path + ": " + cause};
 }
 
+std::uint64_t machine_proc() {
+    struct stat status {};
+    if (own_pid_namespace() != schema::kMachinePidNamespace || ::stat("/proc", &status) != 0)
+        return 0;
+    std::error_code none;
+    const std::string shown = std::filesystem::read_symlink("/proc/self", none).string();
+    return shown == std::to_string(::getpid()) ? status.st_dev : 0;
+}
+
 /// @return false with errno set
 bool write_fresh_page(int file) {
     auto page = std::make_unique<ControlPage>();
@@ -32,6 +44,7 @@ bool write_fresh_page(int file) {
     page->layout = schema::kControlLayout;
     page->mark = schema::kMachineMark;
     page->ticks_source = static_cast<std::uint32_t>(schema::find_ticks_source());
+    page->machine_proc = machine_proc();
     page->source_mask.store(0xffffffffu, kRelaxed);
     page->start_ticks.store(~0ull, kRelaxed);
     page->stop_ticks.store(~0ull, kRelaxed);

@@ -59,6 +59,18 @@ void read_command_line(Identity& identity, const char* const* arguments) {
     }
 }
 
+/// The device of a /proc in which we have the pid that we know ourselves; 0: there is none.
+std::uint64_t proc_that_shows_us() {
+    struct stat status {};
+    char shown[24];
+    const ssize_t length = readlink("/proc/self", shown, sizeof shown);
+    FixedText<24> own;
+    own.append_number(static_cast<std::uint64_t>(getpid()));
+    const bool ours = length > 0 && static_cast<std::size_t>(length) == own.length() &&
+                      std::memcmp(shown, own.c_str(), own.length()) == 0;
+    return ours && status_of("/proc", status) ? status.st_dev : 0;
+}
+
 }  // namespace
 
 bool parse_number(const char* text, std::int32_t& value) {
@@ -80,7 +92,16 @@ void read_identity(Identity& identity, const char* const* arguments) {
     for (const char* variable : kRankVariables) {
         if (parse_number(secure_getenv(variable), identity.rank)) break;
     }
-    identity.pid_namespace = pid_namespace();
+}
+
+std::uint64_t pid_namespace(const schema::ControlPage& control) {
+    return control.machine_proc != 0 && control.machine_proc == proc_that_shows_us()
+               ? schema::kMachinePidNamespace
+               : pid_namespace();
+}
+
+std::uint64_t machine_proc() {
+    return pid_namespace() == schema::kMachinePidNamespace ? proc_that_shows_us() : 0;
 }
 
 std::uint64_t pid_namespace() {

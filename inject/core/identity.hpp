@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "inject/core/fixed_text.hpp"
+#include "schema/control_page.hpp"
 
 namespace ringside::inject {
 
@@ -21,6 +22,11 @@ void read_identity(Identity& identity, const char* const* arguments);
 
 /// The inode of the caller's pid namespace; 0 without /proc.
 std::uint64_t pid_namespace();
+/// The same, without a look into the process's /proc where the control page makes that unnecessary.
+std::uint64_t pid_namespace(const schema::ControlPage& control);
+
+/// What a new control page says: ControlPage::machine_proc.
+std::uint64_t machine_proc();
 
 /// A decimal number out of the environment.
 /// @return false where `text` is null or anything else

@@ -2,10 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "inject/core/file_status.hpp"
+#include "inject/core/identity.hpp"
 #include "schema/ticks.hpp"
 
 namespace ringside::inject {
@@ -16,10 +20,11 @@ namespace {
 
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-bool ours(const FileDescriptor& file, mode_t type) {
+bool ours(const FileDescriptor& file, mode_t type, off_t least_size = 0) {
     struct stat status {};
     return file && status_of(file.get(), status) && (status.st_mode & S_IFMT) == type &&
-           status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+           status.st_size >= least_size && status.st_uid == geteuid() &&
+           (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 /// Opens first and makes second: all but the first process of a job find it there.
@@ -43,6 +48,7 @@ void fill(ControlPage& page) {
     page.mark = schema::kMachineMark;
     page.ticks_source = static_cast<std::uint32_t>(schema::find_ticks_source());
     page.source_mask.store(~0u, std::memory_order_relaxed);
+    page.machine_proc = machine_proc();
     page.start_ticks.store(~0ull, std::memory_order_relaxed);
     page.stop_ticks.store(~0ull, std::memory_order_relaxed);
     page.first_lane_kib.store(schema::kDefaultFirstLaneKib, std::memory_order_relaxed);
@@ -66,18 +72,34 @@ bool make_control_page(const FileDescriptor& directory) {
     return made;
 }
 
+/// The whole path in one call, no link on it: for all but the first process of a job. What is in a directory that is ours alone is ours,
+/// whosever the one above it is.
+FileDescriptor open_at_once(const JobPath& path) {
+    FixedText<sizeof path.root + sizeof path.job> whole;
+    whole.append(path.root.c_str()).append("/").append(path.job.c_str());
+    open_how how{};
+    how.flags = kDirectoryFlags;
+    how.resolve = RESOLVE_NO_SYMLINKS;
+    FileDescriptor directory{
+        static_cast<int>(syscall(SYS_openat2, AT_FDCWD, whole.c_str(), &how, sizeof how))};
+    return !whole.cut() && ours(directory, S_IFDIR) ? static_cast<FileDescriptor&&>(directory)
+                                                    : FileDescriptor{};
+}
+
+FileDescriptor open_step_by_step(const JobPath& path) {
+    const FileDescriptor root = open_or_make(AT_FDCWD, path.root.c_str());
+    if (!root) return FileDescriptor{};
+    return open_or_make(root.get(), path.job.c_str());
+}
+
 FileDescriptor open_control_page(const FileDescriptor& directory) {
     return FileDescriptor{
         openat(directory.get(), schema::kControlFileName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
 }
 
 const ControlPage* map(const FileDescriptor& file) {
-    struct stat status {};
     // A shorter file would raise SIGBUS at the first look.
-    if (!ours(file, S_IFREG) || !status_of(file.get(), status) ||
-        status.st_size < static_cast<off_t>(sizeof(ControlPage))) {
-        return nullptr;
-    }
+    if (!ours(file, S_IFREG, sizeof(ControlPage))) return nullptr;
     void* memory = mmap(nullptr, sizeof(ControlPage), PROT_READ, MAP_SHARED, file.get(), 0);
     if (memory == MAP_FAILED) return nullptr;
     const auto* page = static_cast<const ControlPage*>(memory);
@@ -109,9 +131,8 @@ bool read_job_path(JobPath& path) {
 }
 
 FileDescriptor open_job_directory(const JobPath& path) {
-    const FileDescriptor root = open_or_make(AT_FDCWD, path.root.c_str());
-    if (!root) return FileDescriptor{};
-    return open_or_make(root.get(), path.job.c_str());
+    FileDescriptor directory = open_at_once(path);
+    return directory ? static_cast<FileDescriptor&&>(directory) : open_step_by_step(path);
 }
 
 const ControlPage* map_control_page(const FileDescriptor& directory) {

@@ -35,26 +35,11 @@ bool limits_allow() {
     return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur / 16 >= schema::kSegmentBytes;
 }
 
-/// A file that gets its name only when it is whole and locked, so that no agent takes a segment in the making for a dead one's.
-/// File systems without O_TMPFILE get the name at once.
-FileDescriptor make_file(const FileDescriptor& directory, const SegmentName& name, bool& named) {
-    int fd = openat(directory.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    named = fd < 0;
-    if (named) {
-        fd = openat(directory.get(), name.c_str(),
-                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    }
-    return FileDescriptor{fd};
-}
-
-bool give_name(const FileDescriptor& directory, const FileDescriptor& file,
-               const SegmentName& name) {
-    // Linux from 6.10 on lets whoever has opened a file name it so, the ones before that only root; a look into /proc costs as much as the
-    // file itself.
-    if (linkat(file.get(), "", directory.get(), name.c_str(), AT_EMPTY_PATH) == 0) return true;
-    FixedText<40> self;
-    self.append("/proc/self/fd/").append_number(static_cast<std::uint64_t>(file.get()));
-    return linkat(AT_FDCWD, self.c_str(), directory.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+/// Named from the first on: agents wait for what has no size or is not ready. To make it without a name and link it when it is whole would
+/// cost each start of a process as much again.
+FileDescriptor make_file(const FileDescriptor& directory, const SegmentName& name) {
+    return FileDescriptor{openat(directory.get(), name.c_str(),
+                                 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
 }
 
 bool lock(const FileDescriptor& file) {
@@ -124,8 +109,7 @@ std::byte* make_segment(const FileDescriptor& directory, const schema::ControlPa
     SegmentName name;
     name.append_number(own_identity.pid_namespace).append(".");
     name.append_number(static_cast<std::uint64_t>(getpid())).append(".").append_number(start);
-    bool named = false;
-    const FileDescriptor file = make_file(directory, name, named);
+    const FileDescriptor file = make_file(directory, name);
     if (!file) return nullptr;
     void* memory = MAP_FAILED;
     if (ftruncate(file.get(), static_cast<off_t>(schema::kSegmentBytes)) == 0 && lock(file)) {
@@ -147,13 +131,13 @@ std::byte* make_segment(const FileDescriptor& directory, const schema::ControlPa
         // SYNC(ready): the header is whole; pairs with the agent's acquire.
         header->state.store(static_cast<std::uint32_t>(schema::SegmentState::kReady),
                             std::memory_order_release);
-        if ((over == nullptr || memory == over) && (named || give_name(directory, file, name))) {
+        if (over == nullptr || memory == over) {
             own_name = name;
             return static_cast<std::byte*>(memory);
         }
     }
     if (memory != MAP_FAILED) munmap(memory, schema::kSegmentBytes);
-    if (named) unlinkat(directory.get(), name.c_str(), 0);
+    unlinkat(directory.get(), name.c_str(), 0);
     return nullptr;
 }
 
@@ -167,6 +151,7 @@ bool open_segment(const JobPath& path, const Identity& identity) {
     if (!directory) return false;
     const schema::ControlPage* control = map_control_page(directory);
     if (control == nullptr) return false;
+    own_identity.pid_namespace = pid_namespace(*control);
     remove_stale_segments(directory, own_identity.pid_namespace);
     std::byte* base = make_segment(directory, *control, nullptr);
     if (base == nullptr) {
@@ -187,7 +172,7 @@ void replace_segment_after_fork(ForkedSegment when) {
     std::byte* base = g_process.base;
     const schema::ControlPage* control = g_process.control;
     set_segment(nullptr, nullptr);
-    own_identity.pid_namespace = pid_namespace();
+    own_identity.pid_namespace = pid_namespace(*control);
     bool made = false;
     if (when == ForkedSegment::kNow) {
         const FileDescriptor directory = open_job_directory(job_path);

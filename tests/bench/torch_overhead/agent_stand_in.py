@@ -13,6 +13,7 @@ import time
 CONTROL_MAGIC, CONTROL_LAYOUT, MACHINE_MARK = 0x314C525443445352, 1, 0x86640102
 CAPTURE_WORD_AT = 16
 TICKS_SOURCE_AT, TSC = 28, 1
+MACHINE_PROC_AT, MACHINE_PID_NAMESPACE = 80, 0xEFFFFFFC
 ATTACHED_WORD_AT, LANES_IN_USE_AT, PID_AT, LOSSES_AT, TORCH_LEVEL_AT = 24, 28, 32, 176, 360 + 128
 LANE_TABLE_AT = 8192 + 8192 * 16 + 384 * 1024 + 1024 * 32
 LANE_ENTRY_BYTES, LANE_DROPPED_AT, LANE_TAIL_AT = 16, 8, 64
@@ -38,6 +39,8 @@ def make_control_page(directory):
     struct.pack_into("<QQ", page, 32, 0, 2**64 - 1)
     struct.pack_into("<II", page, 48, 1024, 0)
     struct.pack_into("<QQQ", page, 56, 256 << 20, 2 << 30, 2 << 30)
+    if os.stat("/proc/self/ns/pid").st_ino == MACHINE_PID_NAMESPACE:
+        struct.pack_into("<Q", page, MACHINE_PROC_AT, os.stat("/proc").st_dev)
     path = os.path.join(directory, "control")
     with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         file.write(page)
