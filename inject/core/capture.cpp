@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "inject/core/c_library.hpp"
+#include "inject/core/helper_thread.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/segment_file.hpp"
 #include "inject/core/slots/loader_lock.hpp"
@@ -109,6 +110,7 @@ void act_on(std::uint32_t word, Place place) {
     const bool on = wants_capture(word);
     const bool new_word = acted.load(std::memory_order_relaxed) != word;
     const std::uint32_t mask = g_process.control->source_mask.load(std::memory_order_relaxed);
+    if (new_word) g_living.watched_word.store(0, std::memory_order_relaxed);
     bool any = false;
     for (std::uint32_t i = 0; i < watched_count; ++i) {
         Watched& one = watched[i];
@@ -124,6 +126,7 @@ void act_on(std::uint32_t word, Place place) {
         // SYNC(attached): clock and levels are there; pairs with the agent's acquire.
         g_process.header->attached_word.store(word, std::memory_order_release);
     }
+    if (on && has_helper_thread()) g_living.watched_word.store(word, std::memory_order_relaxed);
     acted.store(word, std::memory_order_release);
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "inject/core/name_cache.hpp"
 #include "inject/core/process.hpp"
 #include "schema/lane.hpp"
 #include "schema/ring_writer.hpp"
@@ -25,7 +26,12 @@ public:
     NameId intern(const char* text, std::size_t length, schema::AttributeId attribute = {});
 
     /// intern() of NUL-terminated text, through a small cache keyed by the pointer (name_cache.hpp).
-    NameId intern_cached(const char* text, schema::AttributeId attribute = {});
+    NameId intern_cached(const char* text, schema::AttributeId attribute = {}) {
+        const NameId known = g_name_cache.find(text, attribute);
+        if (known != schema::kNoName) [[likely]]
+            return known;
+        return intern_and_keep(text, attribute);
+    }
 
     /// Pushes a range onto the lane's open stack, where an agent finds it should the process die.
     /// @param key  the framework's handle of the range, by which end_range() finds it; unique among the thread's open ranges
@@ -105,6 +111,7 @@ private:
     void put(const Record& record, Ticks ticks, const InlineText* text = nullptr);
     bool put_slow(const void* record, std::uint32_t cells, Ticks ticks, const InlineText* text);
     bool make_room();
+    NameId intern_and_keep(const char* text, schema::AttributeId attribute);
     void update_fast_end();
     void drop(Ticks ticks);
     bool record_context(std::uint8_t detail);
@@ -167,11 +174,21 @@ public:
             lane_ = enter_hook(word, writes);
             return;
         }
-        slot.inside = 1;
-        // The compiler alone must keep the order: what could come between is a signal handler on this thread.
-        std::atomic_signal_fence(std::memory_order_acq_rel);
-        lane_ = slot.lane;
-        lane_->fetch_ahead();
+        enter(slot);
+    }
+    /// For hooks that attach() puts in place: a capture's end is seen when the helper thread sees it (the agent leaves out what begins
+    /// after it), so that no hook of a thread that records looks at the control page, a page and a line that are cold in most programs.
+    struct Attached {};
+    explicit HookScope(Attached, Writes writes = Writes::kRecord) {
+        const std::uint32_t word = g_living.watched_word.load(std::memory_order_relaxed);
+        ThreadSlot& slot = t_slot;
+        if (word == 0 || slot.word != word || slot.inside != 0 || slot.lane == nullptr)
+            [[unlikely]] {
+            const std::uint32_t now = capture_word();
+            if ((now & 1) != 0) lane_ = enter_hook(now, writes);
+            return;
+        }
+        enter(slot);
     }
     ~HookScope() {
         if (lane_ == nullptr) return;
@@ -198,6 +215,14 @@ public:
     ThreadLane& lane() const { return *lane_; }
 
 private:
+    void enter(ThreadSlot& slot) {
+        slot.inside = 1;
+        // The compiler alone must keep the order: what could come between is a signal handler on this thread.
+        std::atomic_signal_fence(std::memory_order_acq_rel);
+        lane_ = slot.lane;
+        lane_->fetch_ahead();
+    }
+
     ThreadLane* lane_ = nullptr;
 };
 

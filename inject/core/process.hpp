@@ -32,6 +32,8 @@ struct alignas(schema::kPageBytes) LivingPage {
     // Where the capture word is, as a distance from kOffWord in bytes: 0 is "off".
     // SYNC(mapped): stored with release when header, base and clock are set; pairs with the acquire in capture_word_address().
     std::atomic<std::intptr_t> word_distance;
+    /// A copy of the capture word while it is on and the helper thread watches for its end; else 0.
+    std::atomic<std::uint32_t> watched_word;
 };
 extern LivingPage g_living;
 

@@ -4,7 +4,6 @@
 #include "inject/core/emit.hpp"
 #include "inject/core/intern.hpp"
 #include "inject/core/lanes.hpp"
-#include "inject/core/name_cache.hpp"
 
 namespace ringside::inject {
 
@@ -90,10 +89,7 @@ NameId ThreadLane::intern(const char* text, std::size_t length, schema::Attribut
     return schema::kInlineName;
 }
 
-NameId ThreadLane::intern_cached(const char* text, schema::AttributeId attribute) {
-    const NameId known = g_name_cache.find(text, attribute);
-    if (known != schema::kNoName) [[likely]]
-        return known;
+NameId ThreadLane::intern_and_keep(const char* text, schema::AttributeId attribute) {
     const std::size_t length = std::strlen(text);
     const NameId id = intern(text, length, attribute);
     if (id != schema::kInlineName) g_name_cache.keep(text, length, attribute, id);

@@ -101,7 +101,7 @@ void begin(ThreadLane& lane, const char* range, const ShapesText* shapes) {
 // torch hands the result to the end callback and deletes it through its vtable: null, and the range is found by its address.
 void* on_start(void** context_out, const char* range) {
     *context_out = nullptr;
-    HookScope hook(Writes::kNothing);
+    HookScope hook(HookScope::Attached{}, Writes::kNothing);
     if (hook) begin(hook.lane(), range, nullptr);
     return context_out;
 }
@@ -150,7 +150,7 @@ bool end_nested(ThreadLane& lane, const char* range, std::uint8_t scope) {
 
 template <bool kWithShapes>
 void on_end(const char* range, void* /*context*/) {
-    HookScope hook;
+    HookScope hook(HookScope::Attached{});
     if (!hook) return;
     const std::uint8_t scope = scope_of(range);
     // Not on the stack: an async one, another thread's, or begun before the capture, which is no loss.
