@@ -5,7 +5,7 @@
 //   16   capture word u32   source mask u32   options u32   ticks source u32
 //   32   start ticks u64    stop ticks u64
 //   48   first lane KiB u32 reserved u32      budget of a process, of the node, left on the node u64 x 3
-//   80   device of the machine's /proc u64
+//   80   the machine's /proc u64
 //   128  job key, 64 bytes
 #pragma once
 
@@ -66,8 +66,8 @@ struct ControlPage {
     std::atomic<std::uint64_t> process_budget_bytes;
     std::atomic<std::uint64_t> node_budget_bytes;
     std::atomic<std::uint64_t> node_left_bytes;
-    /// st_dev of the /proc that shows kMachinePidNamespace, as the page's maker saw it; 0 where it saw another. A process for which it is the
-    /// same, and which is there by its own pid, need not look into its /proc: the first look makes the files there.
+    /// proc_mark() of the /proc that shows kMachinePidNamespace, as the page's maker saw it; 0 where it saw another. A process for which it is
+    /// the same, and which is there by its own pid, need not look into its /proc: the first look makes the files there.
     std::uint64_t machine_proc;
     std::uint8_t reserved2[40];
     char job_key[64];
@@ -82,8 +82,17 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
 
 inline constexpr const char* kControlFileName = "control";
 inline constexpr const char* kLockFileName = "lock";
-/// Inode of the first pid namespace, in every kernel that has them. Its /proc is there as long as the machine runs, so that its device is no other's.
+/// Inode of the first pid namespace, in every kernel that has them.
 inline constexpr std::uint64_t kMachinePidNamespace = 0xeffffffc;
+
+/// Tells one mounted /proc from any other, later ones too: device numbers are used again, the instant at which the root was made is not.
+/// @param device, seconds, nanoseconds  st_dev and st_ctim of /proc
+constexpr std::uint64_t proc_mark(std::uint64_t device, std::uint64_t seconds,
+                                  std::uint64_t nanoseconds) {
+    constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15ull;
+    return (((device * kFactor) ^ seconds) * kFactor ^ nanoseconds) | 1;
+}
+
 inline constexpr std::uint32_t kDefaultFirstLaneKib = 1024;
 
 }  // namespace ringside::schema

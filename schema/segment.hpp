@@ -26,7 +26,7 @@
 namespace ringside::schema {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d474553445352ull;  // "RSDSEGM1"
-inline constexpr std::uint32_t kSegmentLayout = 1;
+inline constexpr std::uint32_t kSegmentLayout = 2;
 inline constexpr std::uint64_t kSegmentBytes = 256ull << 20;
 
 enum class SegmentState : std::uint32_t { kInit = 0, kReady = 1, kClosing = 2 };

@@ -34,7 +34,9 @@ std::uint64_t machine_proc() {
         return 0;
     std::error_code none;
     const std::string shown = std::filesystem::read_symlink("/proc/self", none).string();
-    return shown == std::to_string(::getpid()) ? status.st_dev : 0;
+    if (shown != std::to_string(::getpid())) return 0;
+    return schema::proc_mark(status.st_dev, static_cast<std::uint64_t>(status.st_ctim.tv_sec),
+                             static_cast<std::uint64_t>(status.st_ctim.tv_nsec));
 }
 
 /// @return false with errno set

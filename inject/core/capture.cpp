@@ -106,11 +106,12 @@ void bring(Watched& one, bool wanted, bool new_word, bool idle_prepare) {
 }
 
 void act_on(std::uint32_t word, Place place) {
+    const bool new_word = acted.load(std::memory_order_relaxed) != word;
+    // Before the loader's lock is waited for: hooks see the end of a capture from here on.
+    if (new_word) g_living.watched_word.store(0, std::memory_order_relaxed);
     note_ready(place);
     const bool on = wants_capture(word);
-    const bool new_word = acted.load(std::memory_order_relaxed) != word;
     const std::uint32_t mask = g_process.control->source_mask.load(std::memory_order_relaxed);
-    if (new_word) g_living.watched_word.store(0, std::memory_order_relaxed);
     bool any = false;
     for (std::uint32_t i = 0; i < watched_count; ++i) {
         Watched& one = watched[i];
@@ -165,7 +166,8 @@ std::uint32_t acted_word() {
 }
 
 std::uint32_t catch_up(Place place) {
-    if (!has_segment() || !enter(place)) return acted_word();
+    // A child that no handler saw has its parent's segment mapped, and none of its own.
+    if (!has_segment() || is_off_for_good() || !enter(place)) return acted_word();
     const int saved_errno = errno;
     const std::atomic<std::uint32_t>& shared = g_process.control->capture_word;
     std::uint32_t word = 0;

@@ -104,8 +104,9 @@ private:
         char bytes[schema::kMaxInlineNameBytes];
     };
 
-    /// How many cells are made real at first, and then as many again each time: lanes of threads that record little stay small.
+    /// How many cells are made real at first, and then as many again each time, up to a bound: lanes of threads that record little stay small.
     static constexpr std::uint32_t kPartCells = 64 * 1024 / schema::kCellBytes;
+    static constexpr std::uint32_t kMostPartCells = 8 * kPartCells;
 
     template <class Record>
     void put(const Record& record, Ticks ticks, const InlineText* text = nullptr);

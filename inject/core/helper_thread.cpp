@@ -60,6 +60,9 @@ void* run(void*) {
     for (;;) {
         const std::uint32_t wakes = wake_count.load(std::memory_order_acquire);
         const std::uint32_t seen = word.load(std::memory_order_acquire);
+        // At once, whoever holds the locks: hooks see the end of a capture from here on.
+        if (g_living.watched_word.load(std::memory_order_relaxed) != seen)
+            g_living.watched_word.store(0, std::memory_order_relaxed);
         catch_up(Place::kHelper);
         wait_for_change(word, seen, wakes);
     }

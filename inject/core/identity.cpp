@@ -59,7 +59,7 @@ void read_command_line(Identity& identity, const char* const* arguments) {
     }
 }
 
-/// The device of a /proc in which we have the pid that we know ourselves; 0: there is none.
+/// schema::proc_mark() of a /proc in which we have the pid that we know ourselves; 0: there is none.
 std::uint64_t proc_that_shows_us() {
     struct stat status {};
     char shown[24];
@@ -68,7 +68,9 @@ std::uint64_t proc_that_shows_us() {
     own.append_number(static_cast<std::uint64_t>(getpid()));
     const bool ours = length > 0 && static_cast<std::size_t>(length) == own.length() &&
                       std::memcmp(shown, own.c_str(), own.length()) == 0;
-    return ours && status_of("/proc", status) ? status.st_dev : 0;
+    if (!ours || !status_of("/proc", status)) return 0;
+    return schema::proc_mark(status.st_dev, static_cast<std::uint64_t>(status.st_ctim.tv_sec),
+                             static_cast<std::uint64_t>(status.st_ctim.tv_nsec));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "inject/core/attributes.hpp"
 #include "inject/core/lanes.hpp"
 #include "inject/core/name_cache.hpp"
+#include "inject/core/start_data.hpp"
 
 namespace ringside::inject {
 
@@ -20,6 +21,8 @@ namespace {
 constexpr std::uint32_t kTextPartBytes = 64 * 1024;
 /// Bytes of text that are real; 0: not even the entries.
 constinit std::atomic<std::uint32_t> real_text_bytes{0};
+
+RINGSIDE_START_DATA constinit std::atomic<std::uint32_t> epoch{0};
 
 constexpr auto kFree = static_cast<std::uint16_t>(NameState::kFree);
 constexpr auto kFilling = static_cast<std::uint16_t>(NameState::kFilling);
@@ -129,7 +132,12 @@ bool names_ready() {
     return real_text_bytes.load(std::memory_order_relaxed) != 0;
 }
 
+std::uint32_t names_epoch() {
+    return epoch.load(std::memory_order_relaxed);
+}
+
 void forget_names() {
+    epoch.fetch_add(1, std::memory_order_relaxed);
     real_text_bytes.store(0, std::memory_order_relaxed);
     forget_attributes();
     g_name_cache.clear();

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -17,6 +16,15 @@ namespace ringside::inject {
 using schema::ControlPage;
 
 namespace {
+
+// As <linux/openat2.h> has it, which headers before 5.6 lack.
+struct OpenHow {
+    std::uint64_t flags;
+    std::uint64_t mode;
+    std::uint64_t resolve;
+};
+constexpr long kOpenat2 = 437;
+constexpr std::uint64_t kNoSymlinks = 4;
 
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
@@ -77,11 +85,9 @@ bool make_control_page(const FileDescriptor& directory) {
 FileDescriptor open_at_once(const JobPath& path) {
     FixedText<sizeof path.root + sizeof path.job> whole;
     whole.append(path.root.c_str()).append("/").append(path.job.c_str());
-    open_how how{};
-    how.flags = kDirectoryFlags;
-    how.resolve = RESOLVE_NO_SYMLINKS;
+    const OpenHow how{kDirectoryFlags, 0, kNoSymlinks};
     FileDescriptor directory{
-        static_cast<int>(syscall(SYS_openat2, AT_FDCWD, whole.c_str(), &how, sizeof how))};
+        static_cast<int>(syscall(kOpenat2, AT_FDCWD, whole.c_str(), &how, sizeof how))};
     return !whole.cut() && ours(directory, S_IFDIR) ? static_cast<FileDescriptor&&>(directory)
                                                     : FileDescriptor{};
 }

@@ -127,7 +127,7 @@ RINGSIDE_OWN int memcmp(const void* left, const void* right, std::size_t count) 
 RINGSIDE_OWN void* memchr(const void* memory, int value, std::size_t count) {
     const __m128i wanted = _mm_set1_epi8(static_cast<char>(value));
     const auto* text = static_cast<const char*>(memory);
-    const char* end = text + count;
+    const char* end = count > SIZE_MAX / 2 ? kNoEnd : text + count;
     const char* at =
         scan(text, end, [wanted](__m128i block) { return equal_bytes(block, wanted); });
     return at == end ? nullptr : const_cast<char*>(at);

@@ -23,6 +23,7 @@ void set_segment(std::byte* base, const schema::ControlPage* control) {
     if (base == nullptr || control == nullptr) {
         // SYNC(mapped): pairs with the acquire in capture_word_address().
         g_living.word_distance.store(0, std::memory_order_release);
+        g_living.watched_word.store(0, std::memory_order_relaxed);
         g_process.header = &spare_header;
         g_process.control = &spare_control;
         g_process.base = nullptr;

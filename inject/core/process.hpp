@@ -52,6 +52,11 @@ inline std::uint32_t capture_word() {
     return capture_word_address()->load(std::memory_order_relaxed);
 }
 
+/// Whether nothing can be on: no segment, or a child that no handler of ours saw.
+inline bool is_off_for_good() {
+    return capture_word_address() == &kOffWord;
+}
+
 /// Puts the segment and the control page in place of the private pages, or (nulls) the private pages back.
 /// @thread main thread, no hook running: the constructor, or a forked child before anything else
 void set_segment(std::byte* base, const schema::ControlPage* control);

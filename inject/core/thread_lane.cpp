@@ -48,7 +48,8 @@ bool ThreadLane::make_room() {
         return true;
     auto* cells = reinterpret_cast<schema::Cell*>(header() + 1);
     const std::uint32_t left = capacity_cells_ - real_cells_;
-    const std::uint32_t part = left < real_cells_ ? left : real_cells_;
+    std::uint32_t part = real_cells_ < kMostPartCells ? real_cells_ : kMostPartCells;
+    part = left < part ? left : part;
     const int saved_errno = errno;
     const bool made = populate_within_limits(cells + real_cells_, part * sizeof(schema::Cell));
     errno = saved_errno;

@@ -1,7 +1,7 @@
 """The shim's C functions, if it is loaded in this process."""
 
 
-RPC_MODES = 5
+RPC_MODES = 5  # schema/record.hpp, RpcMode: those that Python tells
 
 
 class Shim(object):
@@ -22,26 +22,13 @@ class Shim(object):
         self.attached = library.ringside_python_attached
 
 
-_kept = []  # what Python's own structures point to
-
-
 def _rpc_modes(ctypes, library):
     """The shim's functions for Python as Python's built-in functions: a call of ctypes costs a microsecond."""
-
-    class MethodDef(ctypes.Structure):
-        _fields_ = [("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
-
-    METH_NOARGS = 4
-    library.ringside_torch_rpc_modes.restype = ctypes.POINTER(ctypes.c_void_p)
-    library.ringside_torch_rpc_modes.argtypes = [ctypes.c_void_p]
-    table = library.ringside_torch_rpc_modes(ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p))
+    library.ringside_torch_rpc_mode.restype = ctypes.c_void_p
+    library.ringside_torch_rpc_mode.argtypes = [ctypes.c_uint, ctypes.c_void_p]
+    incref = ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p)
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(("PyCFunction_NewEx", ctypes.pythonapi))
-    functions = []
-    for mode in range(RPC_MODES):
-        definition = MethodDef(b"ringside_rpc_mode", table[mode], METH_NOARGS, None)
-        _kept.append(definition)
-        functions.append(make(ctypes.addressof(definition), None, None))
-    return functions
+    return [make(library.ringside_torch_rpc_mode(mode, incref), None, None) for mode in range(RPC_MODES)]
 
 
 def find():

@@ -21,12 +21,22 @@ void* tell(void* none, void* /*arguments*/) {
     return none;
 }
 
+/// CPython's PyMethodDef. A function object refers to it as long as it lives, and may outlive all modules: so it lies here.
+struct MethodDef {
+    const char* name;
+    void* (*function)(void*, void*);
+    int flags;
+    const char* doc;
+};
+
 using schema::RpcMode;
-void* const kTellers[] = {reinterpret_cast<void*>(tell<RpcMode::kUnknown>),
-                          reinterpret_cast<void*>(tell<RpcMode::kSync>),
-                          reinterpret_cast<void*>(tell<RpcMode::kAsync>),
-                          reinterpret_cast<void*>(tell<RpcMode::kAsyncJit>),
-                          reinterpret_cast<void*>(tell<RpcMode::kRemote>)};
+constexpr int kNoArguments = 4;  // METH_NOARGS
+constexpr char kName[] = "ringside_rpc_mode";
+constinit MethodDef g_tellers[] = {{kName, tell<RpcMode::kUnknown>, kNoArguments, nullptr},
+                                   {kName, tell<RpcMode::kSync>, kNoArguments, nullptr},
+                                   {kName, tell<RpcMode::kAsync>, kNoArguments, nullptr},
+                                   {kName, tell<RpcMode::kAsyncJit>, kNoArguments, nullptr},
+                                   {kName, tell<RpcMode::kRemote>, kNoArguments, nullptr}};
 
 }  // namespace
 
@@ -62,12 +72,14 @@ extern "C" {
     return ringside::inject::capture_word_address();
 }
 
-/// Functions for CPython (PyCFunction, METH_NOARGS, bound to None) by schema::RpcMode: the RPC that this thread makes next is of that mode;
-/// 0 takes it back. Functions of its own kind are what Python calls fastest, several times as fast as a foreign one.
+/// A PyMethodDef of a function without arguments, to be bound to None: the RPC that this thread makes next is of this schema::RpcMode; 0 takes
+/// it back. Functions of its own kind are what Python calls fastest, several times as fast as a foreign one.
 /// @param incref  Py_IncRef
-[[gnu::visibility("default")]] void* const* ringside_torch_rpc_modes(void (*incref)(void*)) {
-    ringside::inject::torch::g_incref = incref;
-    return ringside::inject::torch::kTellers;
+/// @return null where there is no such mode
+[[gnu::visibility("default")]] void* ringside_torch_rpc_mode(unsigned mode, void (*incref)(void*)) {
+    using namespace ringside::inject::torch;
+    g_incref = incref;
+    return mode < sizeof g_tellers / sizeof *g_tellers ? &g_tellers[mode] : nullptr;
 }
 
 }  // extern "C"

@@ -104,12 +104,13 @@ CalledNames called_names(ThreadLane& lane, const MessageView& message, std::int3
         names.function = lane.intern_cached(own);
         return names;
     }
-    if (find_seen(message.payload, message.bytes, &names)) return names;
+    if (find_seen(message.payload, message.bytes, names_epoch(), &names)) return names;
     const PayloadName called = payload_name(message.payload, message.bytes);
     names.module = intern_table_only(lane, called.module);
     const std::string_view function = called.function.empty() ? "?" : called.function;
     names.function = lane.intern(function.data(), function.size());
-    if (names.function != schema::kInlineName) keep_seen(message.payload, message.bytes, names);
+    if (names.function != schema::kInlineName)
+        keep_seen(message.payload, message.bytes, names_epoch(), names);
     return names;
 }
 
@@ -316,7 +317,6 @@ void forget_calls() {
     g_served.clear();
     g_arrived.clear();
     forget_late();
-    forget_seen();
     for (EarlyError& error : g_early) error.future.store(0, std::memory_order_relaxed);
     g_early_count.store(0, std::memory_order_relaxed);
     g_worker_agent.store(nullptr, std::memory_order_relaxed);

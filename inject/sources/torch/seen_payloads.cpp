@@ -19,6 +19,7 @@ struct alignas(64) Seen {
     std::atomic<std::uint32_t> size;     ///< 0: free
     std::atomic<std::uint32_t> function;
     std::atomic<std::uint32_t> module;
+    std::atomic<std::uint32_t> epoch;
     std::atomic<std::uint32_t> misses;  ///< of others that wanted this place
     std::atomic<std::uint64_t> words[kLongest / 8];
 };
@@ -55,23 +56,25 @@ bool holds(const Seen& seen, const char* payload, std::size_t size) {
 
 }  // namespace
 
-bool find_seen(const char* payload, std::size_t size, CalledNames* out) {
+bool find_seen(const char* payload, std::size_t size, std::uint32_t epoch, CalledNames* out) {
     if (size > kLongest || size == 0) return false;
     const Seen& seen = place_of(payload, size);
     // SYNC(seen): pairs with the releases in keep_seen().
     const std::uint32_t before = seen.version.load(std::memory_order_acquire);
     if (before % 2 != 0 || seen.size.load(std::memory_order_acquire) != size ||
-        !holds(seen, payload, size))
+        seen.epoch.load(std::memory_order_acquire) != epoch || !holds(seen, payload, size))
         return false;
     *out = {schema::NameId{seen.function.load(std::memory_order_acquire)},
             schema::NameId{seen.module.load(std::memory_order_acquire)}};
     return seen.version.load(std::memory_order_relaxed) == before;
 }
 
-void keep_seen(const char* payload, std::size_t size, const CalledNames& names) {
+void keep_seen(const char* payload, std::size_t size, std::uint32_t epoch,
+               const CalledNames& names) {
     if (size > kLongest || size == 0) return;
     Seen& seen = place_of(payload, size);
-    const bool taken = seen.size.load(std::memory_order_relaxed) != 0;
+    const bool taken = seen.size.load(std::memory_order_relaxed) != 0 &&
+                       seen.epoch.load(std::memory_order_relaxed) == epoch;
     if (taken && seen.misses.fetch_add(1, std::memory_order_relaxed) % kPatience != 0) return;
     std::uint32_t version = seen.version.load(std::memory_order_relaxed);
     if (version % 2 != 0 ||
@@ -79,18 +82,12 @@ void keep_seen(const char* payload, std::size_t size, const CalledNames& names) 
         return;  // another thread is here
     // SYNC(seen): pair with the acquires in find_seen().
     seen.size.store(static_cast<std::uint32_t>(size), std::memory_order_release);
+    seen.epoch.store(epoch, std::memory_order_release);
     seen.function.store(names.function.value, std::memory_order_release);
     seen.module.store(names.module.value, std::memory_order_release);
     for (std::size_t at = 0; at < size; at += 8)
         seen.words[at / 8].store(word_at(payload, size, at), std::memory_order_release);
     seen.version.store(version + 2, std::memory_order_release);
-}
-
-void forget_seen() {
-    for (Seen& seen : g_seen) {
-        if (seen.size.load(std::memory_order_relaxed) != 0)
-            seen.size.store(0, std::memory_order_relaxed);
-    }
 }
 
 }  // namespace ringside::inject::torch

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "schema/ids.hpp"
 
@@ -17,13 +18,11 @@ struct CalledNames {
 };
 
 /// @return whether this payload was kept; `out` is what it was kept with
-bool find_seen(const char* payload, std::size_t size, CalledNames* out);
+/// @param epoch  of the names: what was kept under another is forgotten
+bool find_seen(const char* payload, std::size_t size, std::uint32_t epoch, CalledNames* out);
 
 /// Keeps `names` for the payload, where it is short enough and its place is free or has not been of use for a while.
-void keep_seen(const char* payload, std::size_t size, const CalledNames& names);
-
-/// Between two captures: names may be another segment's from here on.
-/// @thread while no hook runs, or none that finds anything new
-void forget_seen();
+void keep_seen(const char* payload, std::size_t size, std::uint32_t epoch,
+               const CalledNames& names);
 
 }  // namespace ringside::inject::torch

@@ -29,6 +29,13 @@ def wait_until(condition, what):
         time.sleep(0.001)
 
 
+def proc_mark(status):
+    """schema/control_page.hpp, proc_mark()"""
+    factor, word = 0x9E3779B97F4A7C15, 2**64
+    mark = status.st_dev * factor % word ^ status.st_ctime_ns // 10**9
+    return mark * factor % word ^ status.st_ctime_ns % 10**9 | 1
+
+
 def make_control_page(directory):
     """A job directory with a control page, capture off."""
     os.makedirs(directory, mode=0o700)
@@ -40,7 +47,7 @@ def make_control_page(directory):
     struct.pack_into("<II", page, 48, 1024, 0)
     struct.pack_into("<QQQ", page, 56, 256 << 20, 2 << 30, 2 << 30)
     if os.stat("/proc/self/ns/pid").st_ino == MACHINE_PID_NAMESPACE:
-        struct.pack_into("<Q", page, MACHINE_PROC_AT, os.stat("/proc").st_dev)
+        struct.pack_into("<Q", page, MACHINE_PROC_AT, proc_mark(os.stat("/proc")))
     path = os.path.join(directory, "control")
     with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         file.write(page)

@@ -105,7 +105,7 @@ TEST_CASE("name cache: an address that holds many texts in turn, and more addres
 
 TEST_CASE("name cache: threads that keep and find at once never get another text's id") {
     const auto cache = std::make_unique<NameCache>();
-    // One buffer for each thread at addresses that share places: each text is the thread's own, and tells its id.
+    // More texts than places; each tells its id.
     std::atomic<std::uint64_t> wrong{0}, found{0};
     std::vector<std::string> texts;
     for (std::uint32_t i = 0; i < 3000; ++i)
