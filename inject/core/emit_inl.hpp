@@ -26,7 +26,8 @@ public:
     NameId intern(const char* text, std::size_t length, schema::AttributeId attribute = {});
 
     /// intern() of NUL-terminated text, through a small cache keyed by the pointer (name_cache.hpp).
-    NameId intern_cached(const char* text, schema::AttributeId attribute = {}) {
+    [[gnu::always_inline]] NameId intern_cached(const char* text,
+                                                schema::AttributeId attribute = {}) {
         const NameId known = g_name_cache.find(text, attribute);
         if (known != schema::kNoName) [[likely]]
             return known;
@@ -147,7 +148,7 @@ private:
 /// What a thread keeps in its TLS block: as little as a preload may ask for.
 struct ThreadSlot {
     ThreadLane* lane;
-    std::uint32_t word;          ///< the capture word that the lane was last used under
+    std::uint32_t word;          ///< the capture word that the lane was last used under; 0: no lane
     std::uint32_t refused;       ///< the capture word under which this thread records nothing
     std::uint32_t inside;        ///< a hook runs on this thread
     std::uint32_t refused_lane;  ///< `refused` for want of a lane: each record is counted as lost
@@ -171,7 +172,7 @@ public:
         if ((word & 1) == 0) [[likely]]
             return;
         ThreadSlot& slot = t_slot;
-        if (slot.word != word || slot.inside != 0 || slot.lane == nullptr) [[unlikely]] {
+        if (slot.word != word || slot.inside != 0) [[unlikely]] {
             lane_ = enter_hook(word, writes);
             return;
         }
@@ -183,8 +184,7 @@ public:
     explicit HookScope(Attached, Writes writes = Writes::kRecord) {
         const std::uint32_t word = g_living.watched_word.load(std::memory_order_relaxed);
         ThreadSlot& slot = t_slot;
-        if (word == 0 || slot.word != word || slot.inside != 0 || slot.lane == nullptr)
-            [[unlikely]] {
+        if (word == 0 || slot.word != word || slot.inside != 0) [[unlikely]] {
             const std::uint32_t now = capture_word();
             if ((now & 1) != 0) lane_ = enter_hook(now, writes);
             return;

@@ -18,20 +18,19 @@ void NameCache::keep(const char* text, std::size_t length, schema::AttributeId a
     if (length >= sizeof(Entry::words)) return;
     const std::uint64_t key = key_of(text, attribute);
     Entry* const set = entries_[set_of(key)];
-    const std::uint32_t miss = misses.fetch_add(1, std::memory_order_relaxed);
+    // Not counted exactly: a locked instruction would wait for all that is on its way to memory.
+    const std::uint32_t miss = misses.load(std::memory_order_relaxed);
+    misses.store(miss + 1, std::memory_order_relaxed);
     Entry* entry = nullptr;
-    for (std::uint32_t way = 0; way < kWays; ++way) {
-        const std::uint64_t there = set[way].key.load(std::memory_order_relaxed);
-        if (there == key || there == 0) {
-            entry = &set[way];
-            break;
-        }
+    for (std::uint32_t way = 0; way < kWays && entry == nullptr; ++way) {
+        if (set[way].key.load(std::memory_order_relaxed) == 0) entry = &set[way];
     }
-    // An address that holds many texts, or a set that is full, is written anew now and then only: the line is in other cores' caches.
-    constexpr std::uint32_t kPatience = 16;
-    const bool taken = entry == nullptr || entry->key.load(std::memory_order_relaxed) != 0;
-    if (taken && miss % kPatience != 0) return;
-    if (entry == nullptr) entry = &set[miss / kPatience % kWays];
+    if (entry == nullptr) {
+        // Written anew now and then only: the line is in other cores' caches.
+        constexpr std::uint32_t kPatience = 16;
+        if (miss % kPatience != 0) return;
+        entry = &set[miss / kPatience % kWays];
+    }
     std::uint32_t version = entry->version.load(std::memory_order_relaxed);
     if (version % 2 != 0 ||
         !entry->version.compare_exchange_strong(version, version + 1, std::memory_order_acquire))

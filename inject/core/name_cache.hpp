@@ -1,6 +1,6 @@
 // Names interned lately, by the address of their text, with the text itself: a hit touches one or two cache lines. One for the process:
 // pools pass their work around among threads, each of which would find its own cache cold.
-// A hit is verified against the text: frameworks build names in temporary strings, so one address holds many texts in turn.
+// A hit is verified against the text: frameworks build names in temporary strings, so one address holds many texts in turn. Two of them have room.
 // @thread thread-safe, async-signal-safe; nobody waits
 #pragma once
 
@@ -15,12 +15,15 @@ namespace ringside::inject {
 class NameCache {
 public:
     /// @return the id that keep() was given for this text at this address, or kNoName
-    schema::NameId find(const char* text, schema::AttributeId attribute) const {
+    [[gnu::always_inline]] schema::NameId find(const char* text,
+                                               schema::AttributeId attribute) const {
         const std::uint64_t key = key_of(text, attribute);
         const Entry* const set = entries_[set_of(key)];
         for (std::uint32_t way = 0; way < kWays; ++way) {
-            if (set[way].key.load(std::memory_order_relaxed) == key)
-                return set[way].find(key, text);
+            if (set[way].key.load(std::memory_order_relaxed) != key) continue;
+            const schema::NameId found = set[way].find(key, text);
+            if (found != schema::kNoName) [[likely]]
+                return found;
         }
         return schema::kNoName;
     }
@@ -48,7 +51,7 @@ private:
         std::atomic<std::uint64_t> id;
         std::atomic<std::uint64_t> words[kWords];  ///< the text, NUL-padded
 
-        schema::NameId find(std::uint64_t wanted, const char* text) const {
+        [[gnu::always_inline]] schema::NameId find(std::uint64_t wanted, const char* text) const {
             // SYNC(cached): pairs with the releases in keep().
             const std::uint32_t before = version.load(std::memory_order_acquire);
             const bool same = key.load(std::memory_order_acquire) == wanted &&

@@ -20,6 +20,7 @@ void at_thread_exit(void*) {
     ThreadSlot& slot = t_slot;
     ThreadLane* lane = slot.lane;
     slot.lane = nullptr;
+    slot.word = 0;
     // A forked child's threads are not those whose lanes these were.
     if (lane != nullptr && slot.inside == 0) release_lane(*lane);
 }

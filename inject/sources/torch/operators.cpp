@@ -153,7 +153,6 @@ void on_end(const char* range, void* /*context*/) {
     HookScope hook(HookScope::Attached{});
     if (!hook) return;
     const std::uint8_t scope = scope_of(range);
-    end_what_ended_elsewhere(hook.lane());
     // Not on the stack: an async one, another thread's, or begun before the capture, which is no loss.
     if (!end_nested<kWithShapes>(hook.lane(), range, scope)) {
         if (!end_async(hook.lane(), range, scope) && may_end_elsewhere(scope))

@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -143,6 +144,29 @@ TEST_CASE("capture: objects loaded while it runs are prepared and attached too")
         inject::catch_up(Place::kUnknown);
         EXPECT(g_prepared == 2);
         EXPECT(g_attached == 2);
+    });
+}
+
+TEST_CASE("capture: a child that no handler saw attaches nothing, whatever it loads") {
+    Sandbox box;
+    const std::uint32_t word = box.set_capture(true);
+    box.run([&] {
+        g_present = false;
+        load(box);
+        const pid_t child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+        if (child == 0) {
+            g_present = true;
+            EXPECT(inject::catch_up(Place::kOutsideLoader) != word);
+            EXPECT(g_attached == 0);
+            EXPECT(inject::g_living.watched_word.load() == 0);
+            std::_Exit(0);
+        }
+        int status = 0;
+        EXPECT(waitpid(child, &status, 0) == child);
+        EXPECT(status == 0);
+        const SegmentView view(box.segments()[0]);
+        EXPECT(level(view) == SourceLevel::kAbsent);
+        EXPECT(view.header().attached_word.load() == 0);
     });
 }
 

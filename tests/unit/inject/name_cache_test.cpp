@@ -45,6 +45,21 @@ TEST_CASE("name cache: a text is found at its address, while it is the same to t
     CHECK(cache->find(text, {}) == NameId{7});
 }
 
+TEST_CASE("name cache: two texts that an address holds in turn are both found") {
+    const auto cache = std::make_unique<NameCache>();
+    alignas(256) char text[256];
+    const char* const texts[] = {"AddmmBackward0", "TBackward0"};
+    for (std::uint32_t i = 0; i < 2; ++i) {
+        std::strcpy(text, texts[i]);
+        CHECK(cache->find(text, {}) == kNoName);
+        keep(*cache, text, NameId{i + 1});
+    }
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        std::strcpy(text, texts[i % 2]);
+        CHECK(cache->find(text, {}) == NameId{i % 2 + 1});
+    }
+}
+
 TEST_CASE("name cache: of every length, and none that is too long") {
     const auto cache = std::make_unique<NameCache>();
     std::vector<std::string> texts;

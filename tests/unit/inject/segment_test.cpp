@@ -1,7 +1,13 @@
 #include <dirent.h>
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +35,19 @@ void record_one() {
     inject::HookScope hook;
     EXPECT(static_cast<bool>(hook));
     hook.lane().mark(schema::SourceId::kApi, 0, hook.lane().intern("one", 3), 1, 2);
+}
+
+/// From here on the kernel is one that has never heard of this call.
+bool without_call(long number) {
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{sizeof program / sizeof *program, program};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
 }  // namespace
@@ -95,6 +114,51 @@ TEST_CASE("segment: a vfork child that exits does not close its parent's") {
         inject::g_process.header->pid = getppid();  // as such a child sees it: another one's
         inject::close_segment();
         EXPECT(box.segments().size() == 1);
+    });
+}
+
+TEST_CASE(
+    "segment: a kernel without openat2() is no hindrance, for the first process nor for the next") {
+    Sandbox box;
+    box.run([&] {
+        EXPECT(without_call(SYS_openat2));
+        EXPECT(syscall(SYS_openat2, AT_FDCWD, "/", nullptr, 0) == -1 && errno == ENOSYS);
+        const pid_t first = fork();
+        if (first == 0) {
+            EXPECT(box.load());
+            const pid_t second = fork();
+            if (second == 0) std::_Exit(box.load() && box.segments().size() == 2 ? 0 : 1);
+            int status = 0;
+            EXPECT(waitpid(second, &status, 0) == second);
+            std::_Exit(status);
+        }
+        int status = 0;
+        EXPECT(waitpid(first, &status, 0) == first);
+        EXPECT(status == 0);
+    });
+}
+
+TEST_CASE(
+    "segment: in a pid namespace of its own, with the machine's /proc, a process is told from the "
+    "machine's") {
+    Sandbox box;
+    const pid_t machine = box.run([&] { EXPECT(box.load()); });
+    const std::uint64_t machines = SegmentView(box.segment_of(machine)).header().pid_namespace;
+    box.run([&] {
+        if (unshare(CLONE_NEWPID) != 0) EXPECT(unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0);
+        const pid_t inner = fork();
+        if (inner == 0) {
+            EXPECT(getpid() == 1);
+            EXPECT(box.load());
+            struct stat status {};
+            EXPECT(stat("/proc/self/ns/pid", &status) == 0);
+            EXPECT(inject::g_process.header->pid_namespace == status.st_ino);
+            EXPECT(inject::g_process.header->pid_namespace != machines);
+            std::_Exit(0);
+        }
+        int status = 0;
+        EXPECT(waitpid(inner, &status, 0) == inner);
+        EXPECT(status == 0);
     });
 }
 
