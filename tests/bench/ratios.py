@@ -8,8 +8,10 @@ import json
 kMissed, kNotPossible = 1, 77
 
 
-def lower_quartile(values):
-    return sorted(values)[len(values) // 4]
+def lower_decile(values):
+    """Of many short blocks: what a block takes while nobody else wants the core. On a machine whose cores are halves of a host's, the other half
+    belongs to somebody: for some ten milliseconds everything takes 1.7 times as long, half of the time."""
+    return sorted(values)[len(values) // 10]
 
 
 def verdict(result):

@@ -2,13 +2,16 @@
 `step` (a training step of a small MLP: forward, backward, SGD).
 
     block WORK N                ns an operation or step, nothing of ours done
-    rounds WORK R N             R rounds in one process, each variant in turning order: idle, idle, empty callback, empty callback, capturing,
-                                torch.profiler; ns each
+    rounds WORK R N             R rounds in one process, in another order each, after a short block that is not timed: idle, idle, empty callback,
+                                empty callback, capturing, torch.profiler; ns each
+    whole WORK R N              the same for idle, idle, capturing, torch.profiler, from the start of the capture or profile to its end: all that
+                                the thread waits for
     structure                   what this process has of the shim (idle_structure.py)
 """
 import ctypes
 import json
 import os
+import random
 import sys
 import time
 
@@ -73,35 +76,62 @@ class EmptyCallback:
         self._remove(self._handle)
 
 
-def rounds(work, count, repeats, empty, agent):
-    """Interleaved in one process; the order turns from round to round."""
-    def idle():
-        return work.block(repeats)
+def timed(run):
+    start = time.perf_counter_ns()
+    run()
+    return time.perf_counter_ns() - start
 
-    def observed():
-        with empty:
-            return work.block(repeats)
 
-    def profiled():
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
-            return work.block(repeats)
+class Variants:
+    """The same work, idle and watched in several ways."""
 
-    def capturing():
-        agent.capture(True)
-        result = work.block(repeats)
-        agent.capture(False)
+    def __init__(self, work, empty, agent):
+        self._work, self._empty, self._agent = work, empty, agent
+
+    def idle(self, run):
+        return run()
+
+    def empty(self, run):
+        with self._empty:
+            return run()
+
+    def capturing(self, run):
+        self._agent.capture(True)
+        result = run()
+        self._agent.capture(False)
         return result
 
-    variants = [("idle", idle), ("idle_again", idle), ("empty", observed), ("empty_again", observed), ("capturing", capturing),
-                ("profiler", profiled)]
-    results = {name: [] for name, _ in variants}
-    for i in range(count + 1):
-        for name, run in variants[i % len(variants):] + variants[:i % len(variants)]:
-            value = run()
-            if i > 0:  # the first round maps lanes
-                results[name].append(value)
-    segment = agent.segments[0]
-    return {"ns": results, "losses": agent.losses(), "cells": segment.cells(), "repeats": (count + 1) * repeats}
+    def profiler(self, run):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+            return run()
+
+    def rounds(self, names, count, measure):
+        """Interleaved in one process, shuffled: who comes after the profiler finds cold caches.
+        @param measure  of a variant: ns an operation
+        @return {name: values}; `_again` is the same variant"""
+        results = {name: [] for name in names}
+        order = random.Random(1)
+        for i in range(count + 1):
+            for name in order.sample(names, len(names)):
+                value = measure(getattr(self, name.removesuffix("_again")))
+                if i > 0:  # the first round maps lanes
+                    results[name].append(value)
+        segment = self._agent.segments[0]
+        return {"ns": results, "losses": self._agent.losses(), "cells": segment.cells()}
+
+    def inside(self, count, repeats):
+        def block():
+            self._work.block(repeats // 10)
+            return self._work.block(repeats)
+
+        return self.rounds(["idle", "idle_again", "empty", "empty_again", "capturing", "profiler"], count, lambda variant: variant(block))
+
+    def whole(self, count, repeats):
+        def block():
+            self._work.block(repeats)
+
+        return self.rounds(["idle", "idle_again", "capturing", "profiler"], count,
+                           lambda variant: timed(lambda: variant(block)) / repeats)
 
 
 def main():
@@ -120,7 +150,9 @@ def main():
             answer = idle_structure.describe(library)
         else:
             agent = agent_stand_in.StandIn(directory, [os.getpid()])
-            answer = rounds(works[words[0]], int(words[1]), int(words[2]), EmptyCallback(module, library), agent)
+            variants = Variants(works[words[0]], EmptyCallback(module, library), agent)
+            measure = variants.whole if command == "whole" else variants.inside
+            answer = measure(int(words[1]), int(words[2]))
         print(json.dumps(answer), flush=True)
 
 
