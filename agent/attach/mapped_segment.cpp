@@ -1,5 +1,7 @@
 #include "agent/attach/mapped_segment.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -117,6 +119,19 @@ schema::Result<std::unique_ptr<MappedSegment>> MappedSegment::open(
     if (const auto fault = header_fault(header, id, bytes))
         return Error{ErrorCode::kRefused, "attach segment " + name + ": " + *fault};
     return segment;
+}
+
+std::string MappedSegment::damage() const {
+    struct stat now {};
+    const bool shorter = ::fstat(lock_descriptor(), &now) == 0 && now.st_size >= 0 &&
+                         static_cast<std::size_t>(now.st_size) < bytes();
+    if (!broken_ && !shorter) return "";
+    // Long again, or never short: a page that a full file system could not give looks the same to whoever touches it.
+    const std::string what =
+        shorter ? "its segment was truncated to " + std::to_string(now.st_size) + " of " +
+                      std::to_string(bytes()) + " bytes"
+                : "a page of its segment was gone (truncated, or its file system is full)";
+    return what + "; what was not drained before is lost, how much of it is not known";
 }
 
 std::optional<SegmentPulse> MappedSegment::pulse() {

@@ -31,6 +31,8 @@ public:
     int lock_descriptor() const { return file_.file.get(); }
     /// Once true, the file has shrunk under us and nothing in it is read any more.
     bool broken() const { return broken_; }
+    /// What has happened to the file, for the process's verdict: it is broken, or shorter now than it was mapped. Empty: nothing.
+    std::string damage() const;
     /// Words that failed a check so far.
     std::uint64_t violations() const { return violations_; }
 

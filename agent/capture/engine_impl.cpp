@@ -151,7 +151,7 @@ Result<PrepareReport> EngineImpl::prepare(const CaptureRequest& request) {
 
 bool EngineImpl::all_attached() const {
     return std::all_of(table_.all().begin(), table_.all().end(), [](const auto& process) {
-        return !process->in_capture || !process->alive() || process->attached ||
+        return !process->in_capture || !process->can_attach() || process->attached ||
                !process->must_attach();
     });
 }

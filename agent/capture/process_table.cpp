@@ -79,6 +79,7 @@ std::vector<TrackedProcess*> ProcessTable::find_ended(std::uint64_t now_ticks) {
 }
 
 void ProcessTable::remove(TrackedProcess& process) {
+    process.damage = process.segment->damage();
     directory_.remove(*process.segment);
     process.drainer.release_segment();
     process.life.reset();

@@ -21,6 +21,8 @@ struct TrackedProcess {
     bool has_framework() const { return !facts.sources.empty(); }
     /// Whether one of them attaches when a capture asks, and says so when it has; the others look at the word by themselves.
     bool must_attach() const;
+    /// Whether a capture waits until it has attached: one that is gone or damaged never will.
+    bool can_attach() const { return alive() && !segment->broken(); }
     /// Reads the header anew.
     void refresh();
     /// The facts as a dump tells them: what each source reached in the capture, not that it let go at its end.
@@ -37,6 +39,8 @@ struct TrackedProcess {
     ProcessDrainer drainer;
     SegmentFacts facts;
     std::optional<Ending> ending;
+    std::string
+        damage;  ///< of its segment when that was removed (MappedSegment::damage); empty: none
     std::uint64_t end_ticks = 0;  ///< when the agent saw it
     bool left_behind = false;     ///< dead when found, with records that no agent took
 

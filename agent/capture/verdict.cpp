@@ -1,6 +1,7 @@
 #include "agent/capture/verdict.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace ringside::agent {
 namespace {
@@ -41,7 +42,17 @@ void judge_ended(const TrackedProcess& process, ProcessReport& report) {
     }
 }
 
+/// What is in the dump of a process whose segment has gone bad is true; that it is all there is, nobody knows.
+void judge_damaged(const TrackedProcess& process, std::string damage, ProcessReport& report) {
+    report.verdict = Verdict::kRefused;
+    report.reason = std::move(damage);
+    if (process.ending && !process.ending->reason.empty())
+        report.reason += "; it ended: " + process.ending->reason;
+}
+
 void judge(const TrackedProcess& process, bool capturing, ProcessReport& report) {
+    std::string damage = process.segment ? process.segment->damage() : process.damage;
+    if (!damage.empty()) return judge_damaged(process, std::move(damage), report);
     if (process.ending) return judge_ended(process, report);
     const bool listens = process.has_framework() && (!capturing || !process.must_attach());
     if (report.events != 0 || process.attached || listens) {

@@ -33,6 +33,7 @@ LaneDrainer::LaneDrainer(std::uint32_t index, const LaneView& lane, bool fresh,
     const auto counters = segment.lane_counters(lane_);
     if (!counters) return;
     generation_ = schema::lane_generation(counters->state);
+    records_said_ = counters->records;
     dropped_ = fresh ? 0 : counters->dropped;
     const bool drained = reader_.tail() == committed;
     records_known_ = fresh || reader_.tail() == 0 || drained;
@@ -55,6 +56,7 @@ bool LaneDrainer::fetch(DrainScope& scope, Fetched& fetched) {
         fetched.state = lane_.header->state.load(std::memory_order_acquire);
         // SYNC(drop): pairs with the release in BasicRingWriter::drop.
         fetched.dropped = lane_.header->dropped.load(std::memory_order_acquire);
+        records_said_ = lane_.header->records.load(std::memory_order_relaxed);
         fetched.span = reader_.poll();
         if (fetched.span.corrupt) return;
         fetched.copied = std::min(fetched.span.count, DrainBuffers::kBatchCells);
@@ -279,9 +281,10 @@ void LaneDrainer::quarantine(DrainScope& scope) {
     quarantined_ = true;
     scope.segment.count_violation();
     const auto counters = scope.segment.lane_counters(lane_);
-    if (!scope.keeping || !counters || !records_known_) return;
-    // What it says it wrote and we have not seen: no more than the ring holds, whatever the word says.
-    const std::uint64_t said = counters->records - records_base_;
+    if (!scope.keeping || !records_known_) return;
+    // What it says it wrote and we have not seen: no more than the ring holds, whatever the word says. Where its file has gone bad, what
+    // it said last.
+    const std::uint64_t said = (counters ? counters->records : records_said_) - records_base_;
     const std::uint64_t missing = said > delivered_ ? said - delivered_ : 0;
     account(scope).lose(std::min<std::uint64_t>(missing, lane_.capacity_cells), last_pass_ticks_,
                         scope.now_ticks);

@@ -106,6 +106,7 @@ private:
     std::uint64_t delivered_ = 0;     ///< records taken by this drainer
     std::uint64_t records_base_ = 0;  ///< the lane's own count when that was 0
     bool records_known_ = false;
+    std::uint64_t records_said_ = 0;  ///< the lane's own count, as last read
     std::size_t account_ = kNoAccount;
 
     // the block under construction

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <random>
+#include <thread>
 
 #include "agent/attach/job_directory.hpp"
 #include "agent/drain/process_drainer.hpp"
@@ -300,4 +302,57 @@ TEST_CASE("segment: random words everywhere never crash the reader") {
         for (const LaneAccount& account : drainer.accounts())
             CHECK(account.written() == account.kept + account.outside + account.lost);
     }
+}
+
+TEST_CASE("segment: words that a thread changes while they are read never crash the reader") {
+    const std::uint32_t seed = std::random_device{}();
+    CAPTURE(seed);
+    Rig rig;
+    for (int i = 0; i < 4; ++i) {
+        FakeLane& lane = rig.fake.add_lane(256);
+        for (std::uint64_t n = 0; n < 100; ++n) lane.range(1, n, n + 1);
+    }
+    rig.fake.intern("name");
+    const auto segment = rig.must_open();
+    std::atomic<bool> quit{false};
+    std::thread mutator([&] {
+        std::mt19937_64 random(seed);
+        auto* words = rig.fake.at<std::atomic<std::uint64_t>>(0);
+        const std::uint64_t first_lane = schema::kLanesOffset / 8;
+        while (!quit) {
+            // The lanes' headers and stacks most of the time, the tables otherwise; counts that are nearly right among the random ones.
+            const std::uint64_t word = random() % 4 != 0
+                                           ? first_lane + random() % 4 * 1536 + random() % 300
+                                           : 16 + random() % (first_lane - 16);
+            words[word].store(random() % 2 == 0 ? random() % 300 : random(),
+                              std::memory_order_relaxed);
+        }
+    });
+    // Lanes are quarantined soon: the next agent comes, as often as it takes.
+    for (int round = 0; round < 300; ++round) {
+        ProcessDrainer drainer(*segment);
+        drainer.start(0);
+        for (int pass = 0; pass < 8; ++pass) {
+            drainer.drain(*rig.buffers, kAll, ticks_now(), true);
+            drainer.seal(*rig.buffers, kAll, ticks_now(), pass % 2 == 0);
+            std::uint64_t held = 0;
+            for (const Block& block : drainer.sealed()) {
+                schema::BlockDecoder decoder(block.data.data(), block.data.size(),
+                                             block.base_ticks);
+                schema::DecodedRecord record;
+                while (decoder.next(record)) {
+                    const auto kind = record.header().kind;
+                    held += kind != RecordKind::kPad && kind != RecordKind::kNameInline ? 1 : 0;
+                }
+                REQUIRE_FALSE(decoder.damaged());
+            }
+            const std::uint64_t before = drainer.kept();
+            drainer.settle(true, ticks_now());
+            REQUIRE(drainer.kept() - before == held);
+            static_cast<void>(segment->facts());
+        }
+    }
+    quit = true;
+    mutator.join();
+    CHECK(segment->violations() > 0);
 }
