@@ -4,14 +4,21 @@ A result is a dict: ratio, bound, control; and, where the control is no ratio ne
 off; else the bound's distance from 1). Without a bound it is there for comparison alone.
 """
 import json
+import statistics
 
 kMissed, kNotPossible = 1, 77
 
 
 def lower_decile(values):
-    """Of many short blocks: what a block takes while nobody else wants the core. On a machine whose cores are halves of a host's, the other half
-    belongs to somebody: for some ten milliseconds everything takes 1.7 times as long, half of the time."""
+    """Of many short blocks: what a block takes while nobody else wants the core."""
     return sorted(values)[len(values) // 10]
+
+
+def paired(values, *bases):
+    """The median over rounds of a block's time over that of the blocks beside it (their mean). On a machine whose cores are halves of a
+    host's the other half belongs to somebody, and for some milliseconds or seconds everything takes 1.7 times as long: a round's blocks alike.
+    """
+    return statistics.median(value / statistics.mean(base) for value, *base in zip(values, *bases))
 
 
 def verdict(result):

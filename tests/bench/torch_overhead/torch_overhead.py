@@ -26,7 +26,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import agent_stand_in  # noqa: E402
-from ratios import kNotPossible, lower_decile, report  # noqa: E402
+from ratios import kNotPossible, lower_decile, paired, report  # noqa: E402
 
 kKinds = ("builtin", "udf")
 # What is timed, how often in one block, two milliseconds or so; and in a capture that is counted from its start to its end.
@@ -141,9 +141,9 @@ class Bench:
                 for k in range(3):
                     which = (i + k) % 3
                     times[which].append(trio[which].ask("block %s %d" % (work, kWorks[work][1])))
-            bare, again, injected = (lower_decile(t) for t in times)
-            ratios.append(injected / bare)
-            controls.append(again / bare)
+            bare, again, injected = times
+            ratios.append(paired(injected, bare, again))
+            controls.append(paired(again, bare))
             if group == groups - 1:  # it takes seconds: all of torch's relocations are read
                 structure = {"bare": trio[0].ask("structure"), "injected": trio[2].ask("structure")}
             for child in trio:
@@ -160,7 +160,7 @@ class Bench:
             inside.append(child.ask("rounds %s %d %d" % (work, rounds, repeats)))
             whole.append(child.ask("whole %s %d %d" % (work, whole_rounds, whole_repeats)))
             child.end()
-        ns = [{name: lower_decile(values) for name, values in answer["ns"].items()} for answer in inside]
+        blocks = [answer["ns"] for answer in inside]
         adds = [paired_additions(answer["ns"]) for answer in inside]
         whole_adds = [paired_additions(answer["ns"]) for answer in whole]
 
@@ -172,10 +172,11 @@ class Bench:
         bound = self.profiler_bound if work == "add" else None
         return {
             title + ": capturing / empty callback": {
-                "ratio": ratio(ns, "capturing", "empty"), "control": ratio(ns, "empty_again", "empty"), "bound": 1.05,
-                "ns": {name: statistics.median(one[name] for one in ns) for name in ns[0]},
+                "ratio": statistics.median(paired(one["capturing"], one["empty"], one["empty_again"]) for one in blocks),
+                "control": statistics.median(paired(one["empty_again"], one["empty"]) for one in blocks), "bound": 1.05,
+                "ns": {name: statistics.median(lower_decile(one[name]) for one in blocks) for name in blocks[0]},
                 "losses": sum(answer["losses"] for answer in inside), "cells": sum(answer["cells"] for answer in inside),
-                "each": [answer["ns"] for answer in inside]},
+                "each": blocks},
             title + ": added by capturing / by torch.profiler": {
                 "ratio": ratio(adds, "capturing", "profiler"), "bound": bound, **against_profiler},
             title + ": added by an empty callback / by torch.profiler": {
@@ -228,7 +229,7 @@ class Bench:
         for work, (title, _, _) in kWorks.items():
             name = title + ": injected, idle / bare"
             if only in name:
-                results[name] = self.operator_idle(work, operator_groups, 10 * rounds)
+                results[name] = self.operator_idle(work, operator_groups, 33 * rounds)
             if any(only in title + tail for tail in (": capturing / empty callback", ": added by capturing / by torch.profiler")):
                 results.update(self.operator_capturing(work, processes, 15 * rounds, rounds))
         for kind in kKinds:
