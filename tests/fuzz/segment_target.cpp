@@ -217,6 +217,7 @@ void run_segment_script(const std::uint8_t* bytes, std::size_t size) {
 }  // namespace ringside::tests::fuzz
 
 // The linker's names for run_guarded() (agent/attach/sigbus_guard.hpp) and for what it is replaced with.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" bool __real__ZN8ringside5agent11run_guardedEPKvmPFvPvES3_(const void* base,
                                                                      std::size_t bytes,
                                                                      void (*work)(void*),
@@ -228,3 +229,4 @@ extern "C" bool __wrap__ZN8ringside5agent11run_guardedEPKvmPFvPvES3_(const void*
     if (ringside::tests::fuzz::current_run != nullptr) ringside::tests::fuzz::current_run->look();
     return __real__ZN8ringside5agent11run_guardedEPKvmPFvPvES3_(base, bytes, work, context);
 }
+// NOLINTEND(readability-identifier-naming)
