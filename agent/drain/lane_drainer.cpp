@@ -10,6 +10,8 @@ using schema::RecordHeader;
 using schema::RecordKind;
 
 constexpr std::uint32_t kMostTorn = 3;
+/// Between two looks: more than a lane's thread can drop in days. Sums of such numbers would wrap.
+constexpr std::uint64_t kMostDrops = 1ull << 48;
 constexpr std::uint32_t kWords = schema::kCellWords;
 /// Of an Operator: the name id of its input shapes in the low half.
 constexpr std::uint32_t kShapesWord = offsetof(schema::OperatorRecord, shapes) / 8;
@@ -261,7 +263,7 @@ LaneAccount& LaneDrainer::account(DrainScope& scope) {
 
 void LaneDrainer::note_drops(DrainScope& scope, std::uint64_t dropped) {
     const auto counters = scope.segment.lane_counters(lane_);
-    if (dropped < dropped_) {
+    if (dropped < dropped_ || dropped - dropped_ > kMostDrops) {
         scope.segment.count_violation();
     } else if (scope.keeping && counters) {
         // The lane keeps the ticks of its first drop ever; of a later one we know that it came after the pass before.

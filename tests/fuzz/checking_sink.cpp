@@ -90,6 +90,8 @@ void CheckingSink::check_accounts(std::span<const agent::LaneAccount> accounts) 
     for (const agent::LaneAccount& account : accounts) {
         check(account.written() == account.kept + account.outside + account.lost,
               "written = kept + outside + lost");
+        // So far below 2^64 that the sums over lanes and processes do not wrap either.
+        check(account.lost < 1ull << 60 && account.outside < 1ull << 60, "an account is possible");
         if (account.kept != 0) said[{account.lane.index, account.lane.generation}] += account.kept;
     }
     auto held = kept_;

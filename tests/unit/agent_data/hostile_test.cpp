@@ -219,6 +219,27 @@ TEST_CASE(
     CHECK(drainer.halves().halves().empty());
 }
 
+TEST_CASE("lane: a count of drops that can't be right is a violation, and nothing is added up") {
+    Rig rig;
+    FakeLane& lane = rig.fake.add_lane(64);
+    const auto segment = rig.must_open();
+    ProcessDrainer drainer(*segment);
+    drainer.start(0);
+    lane.range(0, 1, 2);
+    lane.header()->dropped.store(5);
+    drain_once(rig, drainer);
+    SUBCASE("far too many") {
+        lane.header()->dropped.store(~0ull);
+    }
+    SUBCASE("fewer than before") {
+        lane.header()->dropped.store(4);
+    }
+    drain_once(rig, drainer);
+    CHECK(drainer.kept() == 1);
+    CHECK(drainer.lost() == 5);
+    CHECK(drainer.violations() == 1);
+}
+
 TEST_CASE("names: ids, offsets and lengths that can't be right give no name and are counted") {
     Rig rig;
     FakeLane& lane = rig.fake.add_lane(64);
