@@ -96,6 +96,15 @@ def truncated(cases, workspace, data, edges):
     child = workspace.ringside("export", folder, "-o", trace, expect=kInput)
     check(os.path.exists(trace), "a truncated dump is not exported: %s", child.err())
     print("%-34s %d  %s" % ("table: truncated dump", kInput, child.err().strip()[:230]), flush=True)
+    # At every edge between two chunks, and with a bit flipped in every chunk behind the first: what stands before is shown, its end is named.
+    for number, edge in enumerate(edges[1:-1], 1):
+        flipped = bytearray(data)
+        flipped[edge + 16 + (edges[number + 1] - edge - 16) // 2] ^= 4
+        for what, damaged in (("cut", data[:edge]), ("flipped", bytes(flipped))):
+            folder = make_copy(workspace, "%s-%d" % (what, edge), damaged)
+            child = workspace.ringside("table", folder, expect=kInput)
+            check("byte %d of %d" % (edge, len(damaged)) in child.err(), "%s at byte %d: it says %s", what, edge, child.err())
+    print("%-34s %d  %d edges, a bit of %d chunks" % ("table: every edge, every chunk", kInput, len(edges) - 2, len(edges) - 2), flush=True)
 
 
 def usage(cases, workspace, output):
