@@ -3,7 +3,7 @@
 
     block WORK N                ns an operation or step, nothing of ours done
     rounds WORK R N             R rounds in one process, in another order each, after a short block that is not timed: idle, idle, empty callback,
-                                empty callback, capturing, torch.profiler; ns each
+                                empty callback, the floor's callback, capturing, torch.profiler; ns each
     whole WORK R N              the same for idle, idle, capturing, torch.profiler, from the start of the capture or profile to its end: all that
                                 the thread waits for
     structure                   what this process has of the shim (idle_structure.py)
@@ -58,11 +58,11 @@ def torch_library():
     return ctypes.CDLL(os.path.join(folder, "libtorch_cpu.so"))
 
 
-class EmptyCallback:
-    """Registered while inside."""
+class Callback:
+    """A callback of callbacks.cpp, registered while inside."""
 
-    def __init__(self, module, library):
-        self._register = ctypes.CDLL(module).register_empty
+    def __init__(self, module, library, name):
+        self._register = getattr(ctypes.CDLL(module), "register_" + name)
         self._register.restype = ctypes.c_uint64
         self._register.argtypes = [ctypes.c_void_p]
         self._add = ctypes.cast(library._ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE, ctypes.c_void_p)
@@ -85,14 +85,18 @@ def timed(run):
 class Variants:
     """The same work, idle and watched in several ways."""
 
-    def __init__(self, work, empty, agent):
-        self._work, self._empty, self._agent = work, empty, agent
+    def __init__(self, work, empty, floor, agent):
+        self._work, self._empty, self._floor, self._agent = work, empty, floor, agent
 
     def idle(self, run):
         return run()
 
     def empty(self, run):
         with self._empty:
+            return run()
+
+    def floor(self, run):
+        with self._floor:
             return run()
 
     def capturing(self, run):
@@ -124,7 +128,8 @@ class Variants:
             self._work.block(repeats // 10)
             return self._work.block(repeats)
 
-        return self.rounds(["idle", "idle_again", "empty", "empty_again", "capturing", "profiler"], count, lambda variant: variant(block))
+        return self.rounds(["idle", "idle_again", "empty", "empty_again", "floor", "capturing", "profiler"], count,
+                           lambda variant: variant(block))
 
     def whole(self, count, repeats):
         def block():
@@ -150,7 +155,7 @@ def main():
             answer = idle_structure.describe(library)
         else:
             agent = agent_stand_in.StandIn(directory, [os.getpid()])
-            variants = Variants(works[words[0]], EmptyCallback(module, library), agent)
+            variants = Variants(works[words[0]], Callback(module, library, "empty"), Callback(module, library, "floor"), agent)
             measure = variants.whole if command == "whole" else variants.inside
             answer = measure(int(words[1]), int(words[2]))
         print(json.dumps(answer), flush=True)

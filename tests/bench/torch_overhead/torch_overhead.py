@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What the torch source costs, as ratios in one run, each with its control beside it.
 
-    torch_overhead.py SHIM EMPTY_CALLBACK_MODULE [--python PATH] [--quick] [--only TEXT] [--json FILE]
+    torch_overhead.py SHIM CALLBACKS_MODULE [--python PATH] [--quick] [--only TEXT] [--json FILE]
 
 torch.add on 4 elements, and a training step of a small MLP:
     injected and idle / bare (processes, interleaved)
     capturing / an empty RecordFunction callback (one process, interleaved): what is ours beyond torch's own price of being observed
-    added by capturing / added by torch.profiler, both over idle (the same process)
+    added by capturing / added by torch.profiler, both over idle (the same process), beside what an empty callback adds, and the floor:
+    one that reads the time twice and writes one record
 light RPCs:
     injected and idle / bare (pairs of workers, interleaved);  capturing / idle (one pair, capture toggled every 200 calls)
 
@@ -113,7 +114,7 @@ class Bench:
     def operator_process(self, injected):
         environment, directory = self.environment(injected)
         script = os.path.join(HERE, "operator_worker.py")
-        child = self.start([script, self.options.empty_callback, directory], environment, self.cpu)
+        child = self.start([script, self.options.callbacks, directory], environment, self.cpu)
         child.ready()
         return child
 
@@ -168,8 +169,6 @@ class Bench:
             return statistics.median(one[name] / one[over] for one in of)
 
         against_profiler = {"control": ratio(adds, "idle_again", "profiler"), "aim": 0, "margin": 0.05}
-        # What torch itself takes for being observed is no less for one who records nothing: in a step, nearly half of what the profiler adds.
-        bound = self.profiler_bound if work == "add" else None
         return {
             title + ": capturing / empty callback": {
                 "ratio": statistics.median(paired(one["capturing"], one["empty"], one["empty_again"]) for one in blocks),
@@ -178,9 +177,11 @@ class Bench:
                 "losses": sum(answer["losses"] for answer in inside), "cells": sum(answer["cells"] for answer in inside),
                 "each": blocks},
             title + ": added by capturing / by torch.profiler": {
-                "ratio": ratio(adds, "capturing", "profiler"), "bound": bound, **against_profiler},
+                "ratio": ratio(adds, "capturing", "profiler"), "bound": self.profiler_bound, **against_profiler},
             title + ": added by an empty callback / by torch.profiler": {
                 "ratio": ratio(adds, "empty", "profiler"), **against_profiler},
+            title + ": added by the floor, two tick reads and a record / by torch.profiler": {
+                "ratio": ratio(adds, "floor", "profiler"), **against_profiler},
             title + ": added by capturing / by torch.profiler, each with its start and end": {
                 "ratio": ratio(whole_adds, "capturing", "profiler"), "bound": self.profiler_bound,
                 "control": ratio(whole_adds, "idle_again", "profiler"), "aim": 0, "margin": 0.05,
@@ -259,13 +260,13 @@ def print_structure(name, idle):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shim")
-    parser.add_argument("empty_callback")
+    parser.add_argument("callbacks")
     parser.add_argument("--python", default="/usr/bin/python3", metavar="PATH", help="whose torch (default %(default)s)")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--only", default="", metavar="TEXT", help="the ratios whose name contains it")
     parser.add_argument("--quick", action="store_true", help="fewer rounds: shows that the bench works, not what it measures")
     options = parser.parse_args()
-    options.shim, options.empty_callback = os.path.abspath(options.shim), os.path.abspath(options.empty_callback)
+    options.shim, options.callbacks = os.path.abspath(options.shim), os.path.abspath(options.callbacks)
     version = subprocess.run([options.python, "-c", "import torch.distributed.rpc; print(torch.__version__)"], capture_output=True, text=True)
     if version.returncode != 0:
         print("skipped: no torch with RPC for " + options.python)
