@@ -52,7 +52,7 @@ struct ControlPage {
     std::uint64_t magic;  ///< anything but kControlMagic means off
     std::uint32_t layout;
     std::uint32_t mark;
-    // SYNC(capture): the agent's release store publishes the words below; pairs with the acquire load before attaching.
+    /// SYNC(capture): the agent's release store publishes the words below; pairs with the acquire load before attaching.
     std::atomic<std::uint32_t> capture_word;
     std::atomic<std::uint32_t> source_mask;  ///< bit per SourceId; all bits by default
     std::atomic<std::uint32_t> options;

@@ -1,5 +1,5 @@
-// The producer's end of a lane: reserve, fill, commit. One source of it for std::atomic and for model checkers (the `Atomic`
-// template parameter), so that what is proved is what runs. Called from hooks: never blocks, never allocates.
+// The producer's end of a lane: reserve, fill, commit. One source of it for std::atomic and for the model checker of tests/proof (the
+// template parameters), so that what is proved is what runs. Called from hooks: never blocks, never allocates.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,32 @@
 
 namespace ringside::schema {
 
-template <template <class> class Atomic>
+template <template <class> class Atomic, class CellType = Cell>
 class BasicRingWriter {
 public:
     BasicRingWriter() = default;
 
     /// Goes on where the lane stands.
     /// @param cells  capacity_cells of them, a power of two and at least 2 x kMaxRecordCells
-    /// @thread the lane's one producer
-    BasicRingWriter(BasicLaneHeader<Atomic>* header, Cell* cells, std::uint32_t capacity_cells)
+    /// @thread the lane's one producer, which has made the lane or claimed it (lane_life.hpp)
+    BasicRingWriter(BasicLaneHeader<Atomic>* header, CellType* cells, std::uint32_t capacity_cells)
         : header_(header),
           cells_(cells),
           mask_(capacity_cells - 1),
           position_(header->committed.load(std::memory_order_relaxed)),
-          // SYNC(free): what the consumer has freed may be overwritten; pairs with the release in BasicRingReader::release.
-          tail_(header->tail.load(std::memory_order_acquire)),
+          // Relaxed, like the others here: the claim of the lane has brought what the consumer did before it gave the lane back.
+          tail_(header->tail.load(std::memory_order_relaxed)),
           records_(header->records.load(std::memory_order_relaxed)) {}
 
     /// Room for `count` cells in one piece; a Pad record fills the lane's end where they would wrap.
     /// @param count  1 .. 2 x kMaxRecordCells (a NameInline and the record it names go as one)
     /// @return null when the lane is full: call drop(). Nothing is visible to the reader until commit().
-    Cell* reserve(std::uint32_t count) {
+    CellType* reserve(std::uint32_t count) {
         const std::uint64_t offset = position_ & mask_;
         const std::uint64_t to_end = mask_ + 1 - offset;
         const std::uint64_t needed = count <= to_end ? count : to_end + count;
         if (position_ + needed - tail_ > mask_ + 1) [[unlikely]] {
-            // SYNC(free): pairs with the release in BasicRingReader::release.
+            // SYNC(free): what the consumer has freed may be overwritten; pairs with the release in BasicRingReader::release.
             tail_ = header_->tail.load(std::memory_order_acquire);
             if (position_ + needed - tail_ > mask_ + 1 || tail_ > position_) return nullptr;
         }
@@ -65,18 +65,18 @@ public:
         const std::uint64_t dropped = header_->dropped.load(std::memory_order_relaxed);
         if (dropped == 0) header_->first_drop_ticks.store(now.value, std::memory_order_relaxed);
         header_->last_drop_ticks.store(now.value, std::memory_order_relaxed);
-        // SYNC(drop): the interval is there before the count that tells of it; pairs with the acquire in the agent's drainer.
+        // SYNC(drop): the interval is there before the count that tells of it; pairs with the acquires in load_drops() and look_at_lane().
         header_->dropped.store(dropped + records, std::memory_order_release);
     }
 
     std::uint64_t position() const { return position_; }
     /// Where the next record goes, if it fits.
-    const Cell* next_cell() const { return cells_ + (position_ & mask_); }
+    const CellType* next_cell() const { return cells_ + (position_ & mask_); }
     BasicLaneHeader<Atomic>* header() const { return header_; }
 
 private:
     BasicLaneHeader<Atomic>* header_ = nullptr;
-    Cell* cells_ = nullptr;
+    CellType* cells_ = nullptr;
     std::uint64_t mask_ = 0;
     std::uint64_t position_ = 0;
     std::uint64_t tail_ =
@@ -84,8 +84,6 @@ private:
     std::uint64_t records_ = 0;
 };
 
-template <class T>
-using StdAtomic = std::atomic<T>;
 using RingWriter = BasicRingWriter<std::atomic>;
 
 }  // namespace ringside::schema

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "schema/lane_life.hpp"
+
 namespace ringside::agent {
 namespace {
 
@@ -33,11 +35,32 @@ std::vector<std::string> split_arguments(const char* bytes, std::size_t size) {
     return arguments;
 }
 
-std::vector<SourceFacts> source_facts(const SegmentHeader& header) {
+/// What stands in the header before other words of it, read before them.
+struct FirstWords {
+    std::uint32_t attached_word;
+    std::uint32_t levels[schema::kSourceCount];
+    std::uint32_t worker_name;
+};
+
+FirstWords first_words(const SegmentHeader& header) {
+    FirstWords words{};
+    // SYNC(attached): capture_clock and the levels are there; pairs with the shim's release.
+    words.attached_word = header.attached_word.load(std::memory_order_acquire);
+    for (std::uint32_t id = 0; id < schema::kSourceCount; ++id) {
+        // SYNC(level): its reason is there; pairs with the shim's release.
+        words.levels[id] = header.sources[id].level.load(std::memory_order_acquire);
+    }
+    // SYNC(worker): its id is there; pairs with the shim's release.
+    words.worker_name = header.worker_name.load(std::memory_order_acquire);
+    return words;
+}
+
+/// @param header  a copy made after `levels` were read, so that each reason is its level's or a later one's
+std::vector<SourceFacts> source_facts(const std::uint32_t* levels, const SegmentHeader& header) {
     std::vector<SourceFacts> sources;
     for (std::uint32_t id = 0; id < schema::kSourceCount; ++id) {
         const schema::SourceStatus& status = header.sources[id];
-        const std::uint32_t level = status.level.load(kRelaxed);
+        const std::uint32_t level = levels[id];
         if (level == 0 || level > static_cast<std::uint32_t>(schema::SourceLevel::kNotInstrumented))
             continue;
         char reason[schema::kReasonBytes];
@@ -138,7 +161,8 @@ std::optional<SegmentPulse> MappedSegment::pulse() {
     SegmentPulse pulse;
     std::uint32_t state = 0;
     if (!access([&] {
-            state = header()->state.load(kRelaxed);
+            // SYNC(closing): what the process did before its end is there; pairs with the shim's release.
+            state = header()->state.load(std::memory_order_acquire);
             // SYNC(attached): what the shim did for the word is done; pairs with its release.
             pulse.attached_word = header()->attached_word.load(std::memory_order_acquire);
             pulse.lanes_in_use = header()->lanes_in_use.load(kRelaxed);
@@ -154,9 +178,9 @@ std::optional<SegmentPulse> MappedSegment::pulse() {
 
 std::optional<SegmentFacts> MappedSegment::facts() {
     alignas(SegmentHeader) std::byte copy[sizeof(SegmentHeader)];
+    FirstWords first{};
     if (!access([&] {
-            // SYNC(attached): capture_clock is written before it; pairs with the shim's release.
-            static_cast<void>(header()->attached_word.load(std::memory_order_acquire));
+            first = first_words(*header());
             std::memcpy(copy, base(), sizeof copy);
         }))
         return std::nullopt;
@@ -168,16 +192,16 @@ std::optional<SegmentFacts> MappedSegment::facts() {
     facts.rank = header.rank;
     facts.ticks_source = static_cast<schema::TicksSource>(header.ticks_source);
     facts.state = static_cast<schema::SegmentState>(header.state.load(kRelaxed));
-    facts.attached_word = header.attached_word.load(kRelaxed);
+    facts.attached_word = first.attached_word;
     facts.lanes_in_use = std::min(header.lanes_in_use.load(kRelaxed), schema::kMaxLanes);
     facts.lane_bytes_used = std::min<std::uint64_t>(header.lane_bytes_used.load(kRelaxed), bytes());
     facts.load_clock = header.load_clock;
     facts.capture_clock = header.capture_clock;
-    facts.worker_name = {header.worker_name.load(kRelaxed)};
+    facts.worker_name = {first.worker_name};
     facts.worker_id = header.worker_id.load(kRelaxed);
     for (std::uint32_t i = 0; i < schema::kLossCounters; ++i)
         facts.losses[i] = header.losses[i].load(kRelaxed);
-    facts.sources = source_facts(header);
+    facts.sources = source_facts(first.levels, header);
     facts.job = field_text(header.job, sizeof header.job);
     facts.executable = field_text(header.executable, sizeof header.executable);
     facts.command_line = split_arguments(header.command_line, sizeof header.command_line);
@@ -282,10 +306,10 @@ std::optional<LaneFacts> MappedSegment::lane_facts(const LaneView& lane) {
 std::optional<LaneCounters> MappedSegment::lane_counters(const LaneView& lane) {
     LaneCounters counters;
     if (!access([&] {
-            // SYNC(drop): the interval is there before the count; pairs with the release in BasicRingWriter::drop.
-            counters.dropped = lane.header->dropped.load(std::memory_order_acquire);
-            counters.first_drop_ticks = lane.header->first_drop_ticks.load(kRelaxed);
-            counters.last_drop_ticks = lane.header->last_drop_ticks.load(kRelaxed);
+            const schema::Drops drops = schema::load_drops(*lane.header);
+            counters.dropped = drops.count;
+            counters.first_drop_ticks = drops.first_ticks;
+            counters.last_drop_ticks = drops.last_ticks;
             counters.records = lane.header->records.load(kRelaxed);
             counters.state = lane.header->state.load(kRelaxed);
         }))
@@ -296,25 +320,40 @@ std::optional<LaneCounters> MappedSegment::lane_counters(const LaneView& lane) {
 std::optional<LaneContext> MappedSegment::lane_context(const LaneView& lane) {
     constexpr auto kAcquire = std::memory_order_acquire;
     constexpr auto kUnknown = static_cast<std::uint32_t>(schema::ContextState::kUnknown);
-    LaneContext context;
-    std::uint32_t before = kUnknown, after = kUnknown;
+    constexpr std::uint32_t kLooks = 2;
+    const schema::LaneHeader& header = *lane.header;
+    LaneContext contexts[kLooks];
+    std::uint32_t states[kLooks + 1] = {kUnknown, kUnknown, kUnknown};
+    std::uint64_t committed[kLooks] = {0, 1};
     if (!access([&] {
-            // SYNC(context): the words are one context where the state is the same on both sides of them.
-            before = lane.header->context_state.load(kAcquire);
-            context.key = lane.header->context_key.load(kAcquire);
-            context.trace_hi = lane.header->context_trace_hi.load(kAcquire);
-            context.trace_lo = lane.header->context_trace_lo.load(kAcquire);
-            context.span = lane.header->context_span.load(kAcquire);
-            after = lane.header->context_state.load(kAcquire);
+            // Each new context is a record first, so that between two equal positions there is one change at most. Of one change the
+            // words of both looks are the same only where the state between them says "unknown", or where it has not begun or is over.
+            // SYNC(commit): pairs with the release in BasicRingWriter::commit.
+            committed[0] = header.committed.load(kAcquire);
+            // SYNC(context): each load is an acquire, so that the looks and the states around them stay in this order.
+            states[0] = header.context_state.load(kAcquire);
+            for (std::uint32_t i = 0; i < kLooks; ++i) {
+                contexts[i].key = header.context_key.load(kAcquire);
+                contexts[i].trace_hi = header.context_trace_hi.load(kAcquire);
+                contexts[i].trace_lo = header.context_trace_lo.load(kAcquire);
+                contexts[i].span = header.context_span.load(kAcquire);
+                states[i + 1] = header.context_state.load(kAcquire);
+            }
+            committed[1] = header.committed.load(kAcquire);
         }))
         return std::nullopt;
-    if (before > kUnknown) {
+    if (states[0] > kUnknown) {
         ++violations_;
         return std::nullopt;
     }
-    if (before != after || before == kUnknown)
+    LaneContext& context = contexts[1];
+    const bool one = states[0] == states[1] && states[1] == states[2] &&
+                     committed[0] == committed[1] && contexts[0].key == context.key &&
+                     contexts[0].trace_hi == context.trace_hi &&
+                     contexts[0].trace_lo == context.trace_lo && contexts[0].span == context.span;
+    if (!one || states[0] == kUnknown)
         return LaneContext{schema::ContextState::kUnknown, 0, 0, 0, 0};
-    context.state = static_cast<schema::ContextState>(before);
+    context.state = static_cast<schema::ContextState>(states[0]);
     return context;
 }
 
@@ -352,10 +391,7 @@ bool MappedSegment::set_selected(bool selected) {
 }
 
 bool MappedSegment::recycle(const LaneView& lane, std::uint32_t state) {
-    const std::uint32_t free =
-        schema::pack_lane_state(schema::LaneState::kFree, schema::lane_generation(state));
-    // SYNC(lane): the lane is drained and its totals are taken; pairs with the shim's acquire when a thread claims it.
-    return access([&] { lane.header->state.store(free, std::memory_order_release); });
+    return access([&] { schema::recycle_lane(*lane.header, state); });
 }
 
 }  // namespace ringside::agent

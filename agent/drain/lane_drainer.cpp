@@ -54,19 +54,13 @@ bool LaneDrainer::has_unread(MappedSegment& segment) const {
 bool LaneDrainer::fetch(DrainScope& scope, Fetched& fetched) {
     DrainBuffers& buffers = scope.buffers;
     return scope.segment.access([&] {
-        // SYNC(lane): a thread that released its lane wrote all of its records before; pairs with the shim's release.
-        fetched.state = lane_.header->state.load(std::memory_order_acquire);
-        // SYNC(drop): pairs with the release in BasicRingWriter::drop.
-        fetched.dropped = lane_.header->dropped.load(std::memory_order_acquire);
         records_said_ = lane_.header->records.load(std::memory_order_relaxed);
-        fetched.span = reader_.poll();
-        if (fetched.span.corrupt) return;
-        fetched.copied = std::min(fetched.span.count, DrainBuffers::kBatchCells);
-        std::memcpy(static_cast<void*>(buffers.cells), fetched.span.cells,
+        fetched.look = schema::look_at_lane(*lane_.header, reader_);
+        if (fetched.look.span.corrupt) return;
+        fetched.copied = std::min(fetched.look.span.count, DrainBuffers::kBatchCells);
+        std::memcpy(static_cast<void*>(buffers.cells), fetched.look.span.cells,
                     std::size_t{fetched.copied} * schema::kCellBytes);
-        // SYNC(lane): a free lane may have got its next thread, whose records those are: pairs with the shim's claim of it.
-        const std::uint32_t after = lane_.header->state.load(std::memory_order_acquire);
-        fetched.torn = schema::lane_generation(after) != schema::lane_generation(fetched.state);
+        fetched.torn = schema::changed_hands(*lane_.header, fetched.look);
     });
 }
 
@@ -76,7 +70,7 @@ std::uint32_t LaneDrainer::drain(DrainScope& scope) {
     // One ring's worth: a producer that writes as fast as we read must not keep us from the other lanes.
     while (!quarantined_ && taken < lane_.capacity_cells) {
         Fetched fetched;
-        if (!fetch(scope, fetched) || fetched.span.corrupt) {
+        if (!fetch(scope, fetched) || fetched.look.span.corrupt) {
             quarantine(scope);
             break;
         }
@@ -86,19 +80,19 @@ std::uint32_t LaneDrainer::drain(DrainScope& scope) {
             quarantine(scope);
             break;
         }
-        if (const auto now = schema::lane_generation(fetched.state); now != generation_) {
+        if (const auto now = schema::lane_generation(fetched.look.state); now != generation_) {
             seal(scope, false);
             generation_ = now;
             account_ = kNoAccount;
         }
-        if (fetched.dropped != dropped_) note_drops(scope, fetched.dropped);
+        if (fetched.look.dropped != dropped_) note_drops(scope, fetched.look.dropped);
         if (fetched.copied == 0) {
-            if (schema::lane_state(fetched.state) == schema::LaneState::kReleased)
-                finish_generation(scope, fetched.state);
+            if (schema::lane_state(fetched.look.state) == schema::LaneState::kReleased)
+                finish_generation(scope, fetched.look.state);
             break;
         }
         const std::uint32_t count =
-            take(scope, fetched.copied, fetched.copied < fetched.span.count);
+            take(scope, fetched.copied, fetched.copied < fetched.look.span.count);
         if (!scope.segment.access([&] { reader_.release(count); })) quarantine(scope);
         taken += count;
     }

@@ -12,7 +12,7 @@
 #include "agent/drain/name_book.hpp"
 #include "agent/drain/sink.hpp"
 #include "schema/block_codec.hpp"
-#include "schema/ring_reader.hpp"
+#include "schema/lane_life.hpp"
 
 namespace ringside::agent {
 
@@ -66,9 +66,7 @@ public:
 private:
     static constexpr std::size_t kNoAccount = ~std::size_t{0};
     struct Fetched {
-        std::uint32_t state = 0;
-        std::uint64_t dropped = 0;
-        schema::CellSpan span;
+        schema::LaneLook look;
         std::uint32_t copied = 0;
         bool torn = false;  ///< the lane has changed hands meanwhile
     };

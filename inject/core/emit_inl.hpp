@@ -264,13 +264,14 @@ inline void ThreadLane::begin_range(SourceId source, std::uint8_t detail, NameId
     if (name == schema::kInlineName) [[unlikely]]
         keep_inline_text(entry);
     schema::OpenEntry& open = open_entry(entry);
-    open.key.store(key, std::memory_order_relaxed);
-    open.argument.store(argument, std::memory_order_relaxed);
+    // SYNC(open): who sees one of these words sees that its entry had gone before; pair with the agent's acquires.
+    open.key.store(key, std::memory_order_release);
+    open.argument.store(argument, std::memory_order_release);
     open.what.store(schema::RecordHeader{schema::RecordKind::kRange, 1,
                                          schema::record_flags(source, detail), name}
                         .pack(),
-                    std::memory_order_relaxed);
-    open.begin.store(ticks().value, std::memory_order_relaxed);
+                    std::memory_order_release);
+    open.begin.store(ticks().value, std::memory_order_release);
     depth_ = entry + 1;
     // SYNC(open): the entry is whole; pairs with the acquire of the agent that copies the stack.
     header()->open_depth.store(depth_, std::memory_order_release);

@@ -58,6 +58,7 @@ void* run(void*) {
     prctl(PR_SET_NAME, "ringside");
     const std::atomic<std::uint32_t>& word = g_process.control->capture_word;
     for (;;) {
+        // SYNC(wake): pairs with the release in wake_helper_thread().
         const std::uint32_t wakes = wake_count.load(std::memory_order_acquire);
         const std::uint32_t seen = word.load(std::memory_order_acquire);
         // At once, whoever holds the locks: hooks see the end of a capture from here on.

@@ -10,6 +10,7 @@
 #include "inject/core/process.hpp"
 #include "inject/core/segment_file.hpp"
 #include "inject/core/thread_names.hpp"
+#include "schema/lane_life.hpp"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -102,13 +103,7 @@ ThreadLane* reuse_lane() {
         const std::uint64_t offset = lane_table()[i].offset.load(std::memory_order_acquire);
         if (offset == 0) continue;
         auto* header = reinterpret_cast<LaneHeader*>(g_process.base + offset);
-        std::uint32_t state = header->state.load(std::memory_order_relaxed);
-        if (schema::lane_state(state) != LaneState::kFree) continue;
-        const std::uint32_t used =
-            schema::pack_lane_state(LaneState::kUsed, schema::lane_generation(state) + 1);
-        // SYNC(lane): the agent has drained it; pairs with its release of Free.
-        if (!header->state.compare_exchange_strong(state, used, std::memory_order_acq_rel))
-            continue;
+        if (!schema::claim_lane(*header)) continue;
         describe_thread(*header);
         return use_lane(i, header, header->capacity_cells.load(std::memory_order_relaxed),
                         ThreadLane::Lane::kReused);
@@ -203,11 +198,7 @@ void rename_lane(std::uint32_t tid, const char* name) {
 }
 
 void release_lane(ThreadLane& lane) {
-    std::atomic<std::uint32_t>& state = lane.header()->state;
-    const std::uint32_t generation = schema::lane_generation(state.load(std::memory_order_relaxed));
-    // SYNC(lane): the thread's last record is committed; pairs with the agent's acquire before it drains for the last time.
-    state.store(schema::pack_lane_state(LaneState::kReleased, generation),
-                std::memory_order_release);
+    schema::release_lane(*lane.header());
 }
 
 }  // namespace ringside::inject

@@ -30,7 +30,7 @@ extern const std::atomic<std::uint32_t> kOffWord;
 /// of ours. Such a child is off from its first instruction on, so that there are never two writers in one ring.
 struct alignas(schema::kPageBytes) LivingPage {
     // Where the capture word is, as a distance from kOffWord in bytes: 0 is "off".
-    // SYNC(mapped): stored with release when header, base and clock are set; pairs with the acquire in capture_word_address().
+    /// SYNC(mapped): stored with release when header, base and clock are set; pairs with the acquire in capture_word_address().
     std::atomic<std::intptr_t> word_distance;
     /// A copy of the capture word while it is on and the helper thread watches for its end; else 0.
     std::atomic<std::uint32_t> watched_word;

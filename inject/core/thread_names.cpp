@@ -64,6 +64,7 @@ bool given_thread_name(std::uint32_t tid, char* out) {
     }
     if (next_other.load(std::memory_order_relaxed) == 0) return false;
     for (const Other& other : others) {
+        // SYNC(named): the words are there; pairs with the release in name_thread().
         if (other.tid.load(std::memory_order_acquire) != tid) continue;
         for (std::uint32_t i = 0; i < kWords; ++i) {
             const std::uint64_t word = other.words[i].load(std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 """The checks on the source tree, one meson test each.
 
-    lint.py CHECK [--root DIR] [--build DIR]       CHECK: layering top-level readmes sizes words format exports needed floor tidy
+    lint.py CHECK [--root DIR] [--build DIR]       CHECK: layering top-level readmes sizes words sync format exports needed floor tidy
 
 Prints each violation as path:line: text. Exit status: 0 none, 1 some, 2 usage, 77 the machine lacks what the check needs.
 """
@@ -12,6 +12,7 @@ import files
 import formatting
 import layering
 import shim
+import sync
 import tidy
 import tree
 
@@ -23,6 +24,7 @@ kChecks = {
     "readmes": lambda options: tree.readmes(options.root),
     "sizes": lambda options: tree.sizes(options.root),
     "words": lambda options: tree.words(options.root),
+    "sync": lambda options: sync.check(options.root),
     "format": lambda options: formatting.check(options.root),
     "exports": lambda options: shim.exports(options.root, os.path.join(options.build, kShim)),
     "needed": lambda options: shim.libraries(options.root, os.path.join(options.build, kShim)),

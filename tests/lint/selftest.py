@@ -13,6 +13,7 @@ import files
 import formatting
 import layering
 import shim
+import sync
 import tidy
 import tree
 
@@ -106,6 +107,49 @@ class Tree(Planted):
     def test_words_of_a_machine(self):
         self.write("agent/a.cpp", "// fine\n// see /wo" + "rk/x\n// /ho" + "me/me\n// TO" + "DO\n// deb.deb" + "ian.org\n")
         self.assertEqual(found(tree.words(self.root)), [("agent/a.cpp", line) for line in (2, 3, 4, 5)])
+
+
+class Sync(Planted):
+    kMutants = "import collections\nMutant = collections.namedtuple('Mutant', 'name tags file old new')\nkMutants = [%s]\n"
+    kMutant = "Mutant('a', ['commit'], 'ring_writer.hpp', 'word.store(1, std::memory_order_release)', 'word.store(1, std::memory_order_relaxed)')"
+    kStore = "// SYNC(commit): why.\nword.store(1, std::memory_order_release);\n"
+    kLoad = "// SYNC(commit): why.\nword.load(std::memory_order_acquire);\n"
+
+    def check(self, mutants, writer, agent):
+        self.write(sync.kMutants, self.kMutants % mutants)
+        self.write("schema/ring_writer.hpp", writer)
+        self.write("agent/a.cpp", agent)
+        return found(sync.check(self.root))
+
+    def test_clean(self):
+        self.assertEqual(self.check(self.kMutant, self.kStore, self.kLoad), [])
+
+    def test_a_comment_of_the_ring_without_its_mutant(self):
+        self.assertEqual(self.check("", self.kStore, self.kLoad), [("schema/ring_writer.hpp", 1)])
+
+    def test_a_mutant_of_another_order_or_of_more_than_the_order(self):
+        for wrong in (self.kMutant.replace("['commit']", "['free']"), self.kMutant.replace("(1, std::memory_order_relaxed", "(2, std::memory_order_relaxed"),
+                      self.kMutant.replace("ring_writer", "ring_reader"), self.kMutant.replace("word", "other")):
+            with self.subTest(mutant=wrong):
+                self.assertEqual(self.check(wrong, self.kStore, self.kLoad), [("schema/ring_writer.hpp", 1)])
+
+    def test_an_order_of_the_ring_without_a_comment(self):
+        self.assertEqual(self.check(self.kMutant, self.kStore + "\nother.store(1, std::memory_order_release);\n", self.kLoad), [("schema/ring_writer.hpp", 4)])
+
+    def test_a_tag_with_one_side(self):
+        self.assertEqual(self.check(self.kMutant, self.kStore, "\n"), [("schema/ring_writer.hpp", 1)])
+        self.assertEqual(self.check("", "\n", self.kLoad), [("agent/a.cpp", 1)])
+
+    def test_a_source_s_tags_are_its_own(self):
+        self.write("inject/sources/itt/a.cpp", self.kLoad)
+        self.write("inject/sources/nvtx/a.cpp", self.kStore)
+        self.assertEqual(self.check(self.kMutant, self.kStore, self.kLoad), [("inject/sources/itt/a.cpp", 1), ("inject/sources/nvtx/a.cpp", 1)])
+
+    def test_a_comment_over_no_order(self):
+        self.assertEqual(self.check(self.kMutant, self.kStore, self.kLoad + "\n// SYNC(other): why.\nword.load(std::memory_order_relaxed);\n"), [("agent/a.cpp", 4)])
+
+    def test_a_declaration_is_no_side(self):
+        self.assertEqual(self.check(self.kMutant, self.kStore + "std::atomic<int> x;  ///< SYNC(other)\n", self.kLoad), [])
 
 
 class Shim(Planted):

@@ -43,6 +43,7 @@ std::uint64_t hash_of(const char* text, const char* second) {
 
 template <class Object, class Same>
 Object* find(Buckets<Object>& buckets, std::uint64_t hash, Same same) {
+    // SYNC(kept): pairs with the release in add().
     const Kept<Object>* kept = buckets[hash % kBuckets].load(std::memory_order_acquire);
     for (; kept != nullptr; kept = kept->next) {
         if (kept->hash == hash && same(*kept->object)) return kept->object;
@@ -181,6 +182,7 @@ std::uint64_t take_pair(std::uint64_t identity) {
     for (std::uint32_t probe = 0; probe < kProbes; ++probe) {
         Pair& pair = g_pairs[(identity + probe) % kPairs];
         if (pair.identity.load(std::memory_order_relaxed) != identity) continue;
+        // SYNC(pair): pairs with the release in remember_pair().
         const std::uint64_t key = pair.key.exchange(0, std::memory_order_acq_rel);
         pair.identity.store(0, std::memory_order_relaxed);
         return key;

@@ -63,6 +63,7 @@ Category* category_entry(const Domain* domain, std::uint32_t category) {
 
 Domain* make_domain(const char* name, void* next_tools) {
     if (name == nullptr) return nullptr;
+    // SYNC(kept): pairs with the release in add_to().
     for (DomainEntry* entry = g_domains.load(std::memory_order_acquire); entry != nullptr;
          entry = entry->next) {
         Domain& domain = entry->domain;
@@ -85,6 +86,7 @@ RegisteredString* make_string(const Domain* domain, const char* text, void* next
     if (text == nullptr) return nullptr;
     const std::size_t length = std::strlen(text);
     auto& bucket = g_strings[schema::hash_bytes(text, length, number_of(domain)) % kBuckets];
+    // SYNC(kept): pairs with the release in add_to().
     for (RegisteredString* entry = bucket.load(std::memory_order_acquire); entry != nullptr;
          entry = entry->next) {
         if (entry->domain == domain && std::strcmp(entry->text, text) == 0 &&
@@ -114,6 +116,7 @@ const char* category_text(const Domain* domain, std::uint32_t category) {
     if (category == 0) return nullptr;
     Category* entry = category_entry(domain, category);
     if (entry == nullptr) return nullptr;
+    // SYNC(category): pairs with the release in name_category().
     const char* text = entry->text.load(std::memory_order_acquire);
     if (text != nullptr) return text;
     FixedText<16> number;

@@ -47,6 +47,7 @@ void take_words(ThreadLane& lane) {
     t_words_seen = g_words_left.load(std::memory_order_acquire);
     if (lane.open_ranges() == 0) return;
     for (Word& word : g_words) {
+        // SYNC(word): pairs with the release in try_leave().
         std::uint64_t range = word.range.load(std::memory_order_acquire);
         if (range == kFree || range == kBeingWritten) continue;
         // Addresses are used again: a range that began after the word was left is another one.

@@ -163,6 +163,7 @@ class EntryPool {
 public:
     /// @return null when all are in use
     Entry* acquire() {
+        // SYNC(free list): pairs with the release in release().
         std::uint64_t head = free_.load(std::memory_order_acquire);
         while (index_of(head) != 0) {
             const std::uint32_t next = next_[index_of(head) - 1].load(std::memory_order_relaxed);

@@ -67,6 +67,7 @@ bool asked_for(schema::CaptureOption option) {
 }
 
 void publish_now() {
+    // SYNC(attached): pairs with the release when it has attached.
     if (!g_attached.load(std::memory_order_acquire)) return;
     if (!g_operators.callbacks) {
         set_level(SourceId::kTorch, SourceLevel::kNotInstrumented,
