@@ -42,12 +42,27 @@ struct Suite : rl::test_suite<Suite<kThreads>, static_cast<rl::thread_id_t>(kThr
 };
 
 constexpr Plan kPlans[] = {
-    {.name = "2 cells, one look", .capacity = 2, .first = {1, 1, 1}, .passes = 1},
+    {.name = "2 cells, one look",
+     .capacity = 2,
+     .first = {1, 1, 1},
+     .passes = 1,
+     .whole = Whole::kAlways},
     {.name = "2 cells", .capacity = 2, .first = {1, 1, 1, 1}, .passes = 3},
     {.name = "2 cells, records of 2", .capacity = 2, .first = {2, 1, 1, 2}, .passes = 3},
     {.name = "4 cells, wrap", .capacity = 4, .first = {1, 2, 2, 1}, .passes = 3},
     {.name = "4 cells, batches", .capacity = 4, .first = {1, 1, 1, 2, 1}, .passes = 4, .batch = 2},
-    {.name = "free lane", .capacity = 2, .first = {}, .passes = 2, .second = {1, 1, 1}},
+    {.name = "free lane",
+     .capacity = 2,
+     .first = {},
+     .passes = 2,
+     .second = {1, 1, 1},
+     .whole = Whole::kLong},
+    {.name = "free lane, full at once",
+     .capacity = 2,
+     .first = {},
+     .passes = 2,
+     .second = {2, 1},
+     .whole = Whole::kLong},
     {.name = "next agent",
      .capacity = 2,
      .first = {1, 1, 1},
@@ -149,8 +164,8 @@ private:
                     "iterations", "seconds");
         const rl::iteration_t random = options_.whole ? 20000000 : 150000;
         for (const Plan& plan : kPlans) {
-            const unsigned switches = (options_.whole ? 4 : 3) - (plan.threads() == 2 ? 0 : 1);
-            if (plan.passes <= 2 && plan.threads() == 2)
+            const unsigned switches = (options_.whole ? 6 : 5) - plan.threads();
+            if (plan.whole == Whole::kAlways || (options_.whole && plan.whole == Whole::kLong))
                 prove(plan, {rl::sched_full, 0, 0}, "all runs");
             prove(plan, {rl::sched_bound, switches, 0},
                   "up to " + std::to_string(switches) + " forced switches");

@@ -19,6 +19,9 @@ inline constexpr std::uint32_t kGenerations = 3;
 /// Cells of the records that one writer tries to put, 0 at the end.
 using Sizes = std::array<std::uint32_t, kMostRecords>;
 
+/// Whether a scenario is small enough to be searched whole.
+enum class Whole : std::uint8_t { kNo, kLong, kAlways };
+
 /// A scenario: who does how much, on how small a ring.
 struct Plan {
     const char* name;
@@ -30,6 +33,7 @@ struct Plan {
         0;  ///< the tail at which the first agent dies and the next takes over
     std::uint32_t next_passes = 0;     ///< of the next agent
     std::uint32_t batch = kMostCells;  ///< cells copied in one pass
+    Whole whole = Whole::kNo;
 
     bool starts_free() const { return first[0] == 0; }
     std::uint32_t threads() const {
