@@ -59,6 +59,7 @@ int run(const AgentOptions& options, int signals) {
         request.id = new_capture_id();
         request.name = options.name;
         request.max_bytes = options.max_bytes;
+        request.compress = options.compress;
         request.options =
             ringside::schema::capture_options(options.record_shapes, options.profile_memory);
         if (auto started = (*server)->service().capture_from_start(request); !started)

@@ -41,6 +41,8 @@ void declare(CLI::App& app, AgentOptions& options, std::string& key_file) {
     app.add_option("--max-bytes", options.max_bytes,
                    "with --capture-from-start: bound of the dump's size, 0: none")
         ->check(CLI::NonNegativeNumber);
+    app.add_flag("--compress", options.compress,
+                 "with --capture-from-start: compress the dump with zstd");
     app.add_flag("--record-shapes", options.record_shapes,
                  "with --capture-from-start: operators with their input shapes");
     app.add_flag("--profile-memory", options.profile_memory,

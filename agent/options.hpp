@@ -17,6 +17,7 @@ struct AgentOptions {
     bool capture_from_start = false;
     std::string name;  ///< of the dump's folder; empty: made of the capture's id
     std::uint64_t max_bytes = 0;
+    bool compress = false;
     bool record_shapes = false;
     bool profile_memory = false;
     int ready_fd = -1;

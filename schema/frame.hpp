@@ -20,7 +20,9 @@ inline constexpr std::uint32_t kDumpFrameMagic = 0x46445352u;  // "RSDF"
 inline constexpr std::uint32_t kJobFrameMagic = 0x464a5352u;   // "RSJF"
 /// No writer makes a larger chunk, no reader takes one.
 inline constexpr std::uint32_t kMaxFrameBytes = 64u << 20;
-inline constexpr std::uint32_t kDumpVersion = 1;
+inline constexpr std::uint32_t kDumpVersion = 2;
+/// What a dump without Packed chunks needs.
+inline constexpr std::uint32_t kPlainDumpVersion = 1;
 inline constexpr std::uint32_t kJobVersion = 1;
 inline constexpr std::uint32_t kProtocolVersion = 1;
 

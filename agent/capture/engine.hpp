@@ -66,6 +66,7 @@ struct CaptureRequest {
     std::uint32_t source_mask = 0xffffffffu;
     std::uint32_t options = 0;
     std::uint64_t max_bytes = 0;  ///< 0: no bound
+    bool compress = false;        ///< the dump's blocks
     std::string name;  ///< of the dump's folder beneath the output root; relative, no ".."
     Nanoseconds attach_timeout{2'000'000'000};
 };

@@ -94,8 +94,8 @@ Result<void> EngineImpl::order(const CaptureRequest& request, bool from_start) {
     }
     find(now_ticks());
     bury(now_ticks());
-    auto writer =
-        DumpWriter::create({options_.output_root, request.name, options_.node, request.max_bytes});
+    auto writer = DumpWriter::create(
+        {options_.output_root, request.name, options_.node, request.max_bytes, request.compress});
     if (!writer) return writer.error();
     table_.forget_removed();
     auto capture =

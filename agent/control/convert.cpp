@@ -168,6 +168,7 @@ CaptureRequest capture_request(const fbs::PrepareRequestT& request) {
     result.source_mask = request.source_mask;
     result.options = request.options;
     result.max_bytes = request.max_bytes;
+    result.compress = request.compress;
     result.name = request.name;
     result.attach_timeout = {request.attach_timeout_ms * schema::kNsPerMillisecond};
     return result;

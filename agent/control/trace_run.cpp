@@ -109,6 +109,7 @@ schema::Result<void> TraceRun::prepare() {
     wanted.source_mask = request_.source_mask;
     wanted.options = request_.options;
     wanted.max_bytes = request_.max_bytes;
+    wanted.compress = request_.compress;
     wanted.name = name_;
     wanted.attach_timeout_ms = kAttachTimeoutMs;
     Round round;

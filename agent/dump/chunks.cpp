@@ -45,11 +45,12 @@ void build_header(FlatBufferBuilder& builder, const DumpHeader& header, const st
         static_cast<fbs::TicksSource>(clock.source));
     const std::string host = host_name(), boot = boot_id();
     finish(builder, fbs::Body::FileHeader,
-           fbs::CreateFileHeaderDirect(builder, schema::kDumpVersion, schema::kDumpVersion,
-                                       node.c_str(), host.c_str(), boot.c_str(), header.job.c_str(),
-                                       RINGSIDE_VERSION, static_cast<std::uint32_t>(::getpid()),
-                                       header.capture_id, calibration, header.start_ticks,
-                                       header.options));
+           fbs::CreateFileHeaderDirect(
+               builder, schema::kDumpVersion,
+               header.packed ? schema::kDumpVersion : schema::kPlainDumpVersion, node.c_str(),
+               host.c_str(), boot.c_str(), header.job.c_str(), RINGSIDE_VERSION,
+               static_cast<std::uint32_t>(::getpid()), header.capture_id, calibration,
+               header.start_ticks, header.options));
 }
 
 void build_process(FlatBufferBuilder& builder, const ProcessFacts& facts) {
@@ -124,6 +125,13 @@ void build_blocks(FlatBufferBuilder& builder, std::span<const Block* const> bloc
                                         block->records, context_table, open_vector, data));
     }
     finish(builder, fbs::Body::Blocks, fbs::CreateBlocksDirect(builder, &list));
+}
+
+void build_packed(FlatBufferBuilder& builder, std::size_t bytes,
+                  std::span<const std::uint8_t> packed) {
+    const auto data = builder.CreateVector(packed.data(), packed.size());
+    finish(builder, fbs::Body::Packed,
+           fbs::CreatePacked(builder, fbs::Packing::Zstd, static_cast<std::uint32_t>(bytes), data));
 }
 
 void build_footer(FlatBufferBuilder& builder, const DumpFooter& footer,

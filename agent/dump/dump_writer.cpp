@@ -28,6 +28,7 @@ std::string partial_name(const std::string& node) {
 
 DumpWriter::DumpWriter(OutputFolder folder, FrameFile file, DumpRequest request)
     : folder_(std::move(folder)), file_(std::move(file)), request_(std::move(request)) {
+    if (request_.compress) packer_.emplace();
     reserve_footer(0, 0);
 }
 
@@ -74,19 +75,25 @@ bool DumpWriter::append(Make&& make, bool bounded) {
     if (bounded && closed()) return false;
     builder_.Clear();
     make(builder_);
-    const std::uint64_t size = FrameFile::frame_bytes(builder_.GetSize());
+    return write(builder_, bounded);
+}
+
+bool DumpWriter::write(const flatbuffers::FlatBufferBuilder& chunk, bool bounded) {
+    const std::uint64_t size = FrameFile::frame_bytes(chunk.GetSize());
     if (bounded && request_.max_bytes != 0 &&
         file_.bytes() + size + footer_reserve_ > request_.max_bytes) {
         full_ = true;
         return false;
     }
-    const int error = file_.append({builder_.GetBufferPointer(), builder_.GetSize()});
+    const int error = file_.append({chunk.GetBufferPointer(), chunk.GetSize()});
     if (error != 0 && error_ == 0) error_ = error;
     return error == 0;
 }
 
 void DumpWriter::header(const DumpHeader& header) {
-    append([&](auto& builder) { build_header(builder, header, request_.node); }, false);
+    DumpHeader said = header;
+    said.packed = packer_.has_value();
+    append([&](auto& builder) { build_header(builder, said, request_.node); }, false);
 }
 
 void DumpWriter::process(const ProcessFacts& facts) {
@@ -99,7 +106,17 @@ void DumpWriter::names(const NamesBatch& batch) {
 }
 
 bool DumpWriter::blocks(std::span<const Block* const> blocks) {
-    return append([&](auto& builder) { build_blocks(builder, blocks); }, true);
+    if (!packer_) return append([&](auto& builder) { build_blocks(builder, blocks); }, true);
+    return append(
+        [&](auto& builder) {
+            build_blocks(builder, blocks);
+            const std::size_t bytes = builder.GetSize();
+            const auto packed = packer_->pack({builder.GetBufferPointer(), bytes});
+            if (packed.empty()) return;
+            builder.Clear();
+            build_packed(builder, bytes, packed);
+        },
+        true);
 }
 
 std::string DumpWriter::failure() const {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "agent/drain/sink.hpp"
 #include "agent/dump/frame_file.hpp"
 #include "agent/dump/output_folder.hpp"
+#include "agent/dump/packer.hpp"
 
 namespace ringside::agent {
 
@@ -22,6 +24,7 @@ struct DumpRequest {
     std::string name;  ///< the folder beneath it
     std::string node;  ///< the file in that
     std::uint64_t max_bytes = 0;
+    bool compress = false;
 };
 
 struct DumpHeader {
@@ -30,6 +33,7 @@ struct DumpHeader {
     Calibration calibration;
     std::uint64_t start_ticks = 0;
     std::uint32_t options = 0;
+    bool packed = false;  ///< Packed chunks may follow
 };
 
 /// How a process's part of a capture ended.
@@ -86,6 +90,7 @@ private:
     DumpWriter(OutputFolder folder, FrameFile file, DumpRequest request);
     template <class Make>
     bool append(Make&& make, bool bounded);
+    bool write(const flatbuffers::FlatBufferBuilder& chunk, bool bounded);
     void take_final_name(DumpReceipt& receipt);
     std::string failure() const;
 
@@ -93,6 +98,7 @@ private:
     FrameFile file_;
     DumpRequest request_;
     flatbuffers::FlatBufferBuilder builder_{std::size_t{512} << 10};
+    std::optional<Packer> packer_;
     std::uint64_t footer_reserve_ = 0;
     bool full_ = false;  ///< the bound is reached
     int error_ = 0;      ///< errno of the write that failed

@@ -46,7 +46,7 @@ def make_copy(workspace, name, data):
 
 
 def newer(data):
-    """The dump with min_reader raised: the field's value, 1, follows version's in the first frame (found by trying each)."""
+    """The dump with min_reader raised: the field's value, 1, stands in the first frame (found by trying each)."""
     length, = struct.unpack_from("<I", data, 4)
     payload = bytearray(data[16:16 + length])
     from rsd.shapes import kDumpReader

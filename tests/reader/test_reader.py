@@ -6,6 +6,8 @@ import sys
 import tempfile
 import unittest
 
+import zstandard
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import sample
@@ -116,9 +118,20 @@ class Files(unittest.TestCase):
         self.assertIn("ends at byte", self.dump(*self.small(), b"more").problem)
 
     def test_a_newer_dump_is_refused_and_a_grown_one_read(self):
-        with self.assertRaisesRegex(Damaged, "wants a reader of 2"):
-            self.dump(sample.header(min_reader=2, version=2))
+        with self.assertRaisesRegex(Damaged, "wants a reader of 3"):
+            self.dump(sample.header(min_reader=3, version=3))
         self.assertEqual(self.dump(sample.header(version=9), sample.footer()).node, "n0")
+
+    def test_a_compressed_chunk_is_the_chunk_in_it(self):
+        header, process, names, blocks, footer = self.small()
+        plain = self.dump(header, process, names, blocks, footer)
+        inner, = frames.Frames(blocks, frames.kDumpMagic).payloads
+        data = list(zstandard.ZstdCompressor(level=1).compress(inner))
+        packed = sample.chunk("Packed", bytes=len(inner), data=data)
+        self.assertEqual(self.dump(header, process, names, packed, footer).accounts(), plain.accounts())
+        for fields in ({"bytes": len(inner) - 1}, {"bytes": len(inner) + 1}, {"data": data[:-9]}, {"bytes": (64 << 20) + 1}):
+            with self.assertRaisesRegex(Damaged, "Packed"):
+                self.dump(header, process, names, sample.chunk("Packed", **{"bytes": len(inner), "data": data, **fields}), footer)
 
     def test_no_dump_at_all(self):
         for data in (b"", b"x" * 40, frames.frame(b"12345678", frames.kDumpMagic)):

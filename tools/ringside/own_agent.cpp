@@ -49,6 +49,7 @@ ChildOptions agent_command(const OwnAgentOptions& options, const std::string& en
         child.arguments.insert(child.arguments.end(),
                                {"--max-bytes", std::to_string(options.max_bytes)});
     }
+    if (options.compress) child.arguments.emplace_back("--compress");
     if (options.record_shapes) child.arguments.emplace_back("--record-shapes");
     if (options.profile_memory) child.arguments.emplace_back("--profile-memory");
     child.environment = {

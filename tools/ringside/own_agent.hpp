@@ -24,6 +24,7 @@ struct OwnAgentOptions {
     bool record_shapes = false;
     bool profile_memory = false;
     std::uint64_t max_bytes = 0;  ///< of the dump; 0: no bound
+    bool compress = false;
 };
 
 /// @thread main thread

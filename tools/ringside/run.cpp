@@ -41,6 +41,7 @@ struct Options {
     std::string table;
     std::string node;
     std::string max_bytes;
+    bool compress = false;
     bool json = false;
     bool record_shapes = false;
     bool profile_memory = false;
@@ -283,10 +284,10 @@ int run_traced(const Options& options, const Words& words) {
     const Workshop workshop(*output);
     const std::string root = agent::default_root();
     const std::string job = "run-" + pid;
-    const auto agent =
-        OwnAgent::start({paths->agent, root, job, output->absolute(), workshop.name(), options.node,
-                         options.record_shapes, options.profile_memory, max_bytes},
-                        signals);
+    const auto agent = OwnAgent::start(
+        {paths->agent, root, job, output->absolute(), workshop.name(), options.node,
+         options.record_shapes, options.profile_memory, max_bytes, options.compress},
+        signals);
     if (!agent) {
         return own_failure(agent.error());
     }
@@ -312,6 +313,8 @@ Action setup_run(CLI::App& verb, const Words& rest) {
     verb.add_option("--max-bytes", options->max_bytes,
                     "end the dump at this size: 500M, 2G; default none")
         ->type_name("SIZE");
+    verb.add_flag("--compress", options->compress,
+                  "dump with zstd: smaller, for three times the agent's processor time");
     verb.add_flag("--json", options->json, "the table as one JSON object, in --table's FILE")
         ->needs(table);
     verb.add_flag("--record-shapes", options->record_shapes,

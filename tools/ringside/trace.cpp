@@ -32,6 +32,7 @@ struct Options {
     std::vector<std::string> pids;
     std::string output;
     std::string max_bytes;
+    bool compress = false;
     bool finish = false;
     bool json = false;
     bool record_shapes = false;
@@ -103,6 +104,7 @@ Result<fbs::TraceRequestT> request_of(const Options& options,
     request.duration_ms = *duration;
     request.pids = *pids;
     request.finish = options.finish;
+    request.compress = options.compress;
     request.options = schema::capture_options(options.record_shapes, options.profile_memory);
     return request;
 }
@@ -223,13 +225,17 @@ Action setup_trace(CLI::App& verb, const Words&) {
         verb.add_option("--max-bytes", options->max_bytes,
                         "end each node's dump at this size: 500M, 2G; default none")
             ->type_name("SIZE");
+    CLI::Option* const compress =
+        verb.add_flag("--compress", options->compress,
+                      "dumps with zstd: smaller, for three times the agents' processor time");
     verb.add_flag("--finish", options->finish,
                   "end the captures that run from the start (ringside-agent --capture-from-start)")
         ->excludes(duration)
         ->excludes(pids)
         ->excludes(shapes)
         ->excludes(memory)
-        ->excludes(bound);
+        ->excludes(bound)
+        ->excludes(compress);
     verb.add_option("-o,--output", options->output,
                     "where dumps and index go; default ringside-<job>-<pid>")
         ->type_name("DIR");

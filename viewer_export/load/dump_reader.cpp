@@ -1,5 +1,7 @@
 #include "viewer_export/load/dump_reader.hpp"
 
+#include <zstd.h>
+
 #include <cstring>
 #include <utility>
 
@@ -16,6 +18,13 @@ schema::Error failure(const std::string& path, const std::string& cause) {
 bool begins_with_magic(std::span<const std::uint8_t> bytes) {
     const std::uint32_t magic = schema::kDumpFrameMagic;
     return bytes.size() >= sizeof magic && std::memcmp(bytes.data(), &magic, sizeof magic) == 0;
+}
+
+bool whole_chunk(std::span<const std::uint8_t> bytes) {
+    // The library's own limit of a million tables is a message's, not a file's: a table takes at least 4 bytes.
+    flatbuffers::Verifier verifier(bytes.data(), bytes.size(), 64,
+                                   static_cast<flatbuffers::uoffset_t>(bytes.size() / 4 + 1));
+    return fbs::VerifyChunkBuffer(verifier);
 }
 
 }  // namespace
@@ -62,15 +71,27 @@ schema::Result<DumpReader> DumpReader::open(const std::filesystem::path& path) {
 const fbs::Chunk* DumpReader::verified() {
     std::span<const std::uint8_t> payload;
     if (!frames_.next(payload)) return nullptr;
-    // The library's own limit of a million tables is a message's, not a file's: a table takes at least 4 bytes.
-    flatbuffers::Verifier verifier(payload.data(), payload.size(), 64,
-                                   static_cast<flatbuffers::uoffset_t>(payload.size() / 4 + 1));
-    if (!fbs::VerifyChunkBuffer(verifier)) {
+    const fbs::Chunk* chunk = whole_chunk(payload) ? fbs::GetChunk(payload.data()) : nullptr;
+    if (chunk != nullptr && chunk->body_type() == fbs::Body::Packed)
+        chunk = unpacked(*chunk->body_as_Packed());
+    if (chunk == nullptr) {
         frames_.reject(
             "its content is malformed although its checksum matches: written by faulty software");
-        return nullptr;
     }
-    return fbs::GetChunk(payload.data());
+    return chunk;
+}
+
+/// @return null where it unpacks to no whole chunk
+const fbs::Chunk* DumpReader::unpacked(const fbs::Packed& packed) {
+    if (packed.packing() != fbs::Packing::Zstd || packed.data() == nullptr ||
+        packed.bytes() > schema::kMaxFrameBytes)
+        return nullptr;
+    unpacked_.resize(packed.bytes());
+    const std::size_t size = ZSTD_decompress(unpacked_.data(), unpacked_.size(),
+                                             packed.data()->data(), packed.data()->size());
+    if (size != unpacked_.size() || !whole_chunk(unpacked_)) return nullptr;
+    const fbs::Chunk* chunk = fbs::GetChunk(unpacked_.data());
+    return chunk->body_type() == fbs::Body::Packed ? nullptr : chunk;
 }
 
 const fbs::Chunk* DumpReader::next() {

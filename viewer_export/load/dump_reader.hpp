@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "schema/dump_generated.h"
 #include "schema/result.hpp"
@@ -22,7 +23,8 @@ public:
     const fbs::FileHeader& header() const { return *header_; }
     const std::string& path() const { return path_; }
 
-    /// @return the next chunk after the header, verified; null at the end (or where the damage begins)
+    /// @return the next chunk after the header, verified and unpacked, valid until the next call; null at the end (or where the damage
+    /// begins)
     const fbs::Chunk* next();
 
     /// Once next() has returned null: what is wrong with the file.
@@ -36,10 +38,12 @@ public:
 private:
     DumpReader(std::string path, MappedFile file);
     const fbs::Chunk* verified();
+    const fbs::Chunk* unpacked(const fbs::Packed& packed);
 
     std::string path_;
     MappedFile file_;
     FrameReader frames_;
+    std::vector<std::uint8_t> unpacked_;  ///< the chunk read last, where it was compressed
     const fbs::FileHeader* header_ = nullptr;
     bool footer_ = false;
     bool after_footer_ = false;

@@ -3,10 +3,13 @@ import collections
 import os
 import struct
 
+import zstandard
+
 from . import Damaged, codec, frames
 from .shapes import kDumpReader
 
-kVersion = 1
+kVersion = 2
+kZstd = 1
 # What a name has beside its text; the texts "" where there is none. `payload`: what a record's argument is (kPayloads).
 Attributes = collections.namedtuple("Attributes", "domain category colour payload")
 kNoAttributes = Attributes("", "", 0, 0)
@@ -50,6 +53,25 @@ class Lane:
         self.last = max(self.last, block.last)
 
 
+def unpacked(chunk):
+    """The chunk, or the one that it is the compressed form of.
+    @errors Damaged: it unpacks to nothing, or to more or less than it says
+    """
+    if chunk.body is None or chunk.body._shape != "Packed":
+        return chunk
+    packed = chunk.body
+    if packed.packing != kZstd or packed.bytes > frames.kMostBytes:
+        raise Damaged("a Packed of packing %d and %d bytes" % (packed.packing, packed.bytes))
+    try:
+        data = zstandard.ZstdDecompressor().decompress(bytes(packed.data), max_output_size=packed.bytes)
+    except zstandard.ZstdError as broken:
+        raise Damaged("a Packed that does not unpack: %s" % broken) from broken
+    inner = kDumpReader.root(data, b"RSD1", "Chunk") if len(data) == packed.bytes else None
+    if inner is None or inner.body is None or inner.body._shape == "Packed":
+        raise Damaged("a Packed that holds no chunk of %d bytes" % packed.bytes)
+    return inner
+
+
 class Dump:
     """What a .rsd file holds. `problem`: None, or why it is not whole (then everything before `end` bytes is here)."""
 
@@ -70,7 +92,7 @@ class Dump:
             raise Damaged("read %s: no whole frame (%s); not a dump" % (path, read.problem or "the file is empty"))
         for number, payload in enumerate(read.payloads):
             try:
-                self._take(kDumpReader.root(payload, b"RSD1", "Chunk"), number)
+                self._take(unpacked(kDumpReader.root(payload, b"RSD1", "Chunk")), number)
             except Damaged as broken:
                 raise Damaged("read %s, frame %d: %s" % (path, number, broken)) from broken
         if self.problem:

@@ -27,7 +27,8 @@ kDumpReader = Reader([
     Shape("ProcessEnd", "u32 process", "u8 fate", "u64 ticks", "[u64] losses", "u64 violations", "i64 start_delay_ns = -1"),
     Shape("Footer", "u64 start_ticks", "u64 stop_ticks", "[LaneTotals] lanes", "[ProcessEnd] processes", "u64 records", "u64 lost",
           "u64 unknown_records", "u64 bytes", "f64 record_cost_ns"),
-    Shape("Chunk", "union:FileHeader|Process|Names|Blocks|Footer body"),
+    Shape("Packed", "u8 packing = 1", "u32 bytes", "[u8] data"),
+    Shape("Chunk", "union:FileHeader|Process|Names|Blocks|Footer|Packed body"),
 ])
 
 kJobReader = Reader([

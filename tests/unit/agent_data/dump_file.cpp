@@ -1,6 +1,7 @@
 #include "tests/unit/agent_data/dump_file.hpp"
 
 #include <xxhash.h>
+#include <zstd.h>
 
 #include <cstring>
 #include <fstream>
@@ -80,6 +81,14 @@ struct Reader {
                     if (!block(*one)) return false;
                 }
                 return true;
+            case fbs::Body::Packed: {
+                const fbs::Packed& packed = *chunk->body_as_Packed();
+                std::vector<std::uint8_t> bytes(packed.bytes());
+                ++dump.packed;
+                return ZSTD_decompress(bytes.data(), bytes.size(), packed.data()->data(),
+                                       packed.data()->size()) == bytes.size() &&
+                       this->chunk(bytes.data(), bytes.size(), false);
+            }
             case fbs::Body::Footer:
                 chunk->body_as_Footer()->UnPackTo(&dump.footer);
                 footer_seen = true;

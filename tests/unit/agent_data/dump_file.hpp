@@ -25,6 +25,7 @@ struct DumpFile {
     std::string fault;
     fbs::FileHeaderT header;
     fbs::FooterT footer;
+    std::uint32_t packed = 0;              ///< chunks that were compressed
     std::vector<fbs::ProcessT> processes;  ///< the last chunk of each, by index
     std::vector<DumpRecord> records;
     std::vector<std::uint64_t> unnamed;  ///< positions of records whose name came later or never

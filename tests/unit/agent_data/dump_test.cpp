@@ -55,6 +55,36 @@ DumpFooter footer_of(std::uint64_t kept, std::uint64_t lost) {
 
 }  // namespace
 
+TEST_CASE("dump: compressed holds the same in fewer bytes, and says which reader it needs") {
+    TemporaryDirectory top;
+    std::vector<DumpFile> dumps;
+    std::vector<std::uint64_t> bytes;
+    for (const bool compress : {false, true}) {
+        const std::string name = compress ? "packed" : "plain";
+        auto writer = DumpWriter::create({top.sub("out"), name, "node", 0, compress});
+        REQUIRE(writer);
+        (*writer)->header({});
+        for (std::uint64_t i = 0; i < 8; ++i) CHECK(write(**writer, make_block(i * 5000, 5000)));
+        CHECK(write(**writer, make_block(40000, 1)));  // too small to shrink
+        const DumpReceipt receipt = (*writer)->finish(footer_of(40001, 0));
+        CHECK(receipt.complete);
+        dumps.push_back(read_dump(receipt.path));
+        bytes.push_back(receipt.bytes);
+        CHECK_MESSAGE(dumps.back().good, dumps.back().fault);
+    }
+    const auto& [plain, packed] = std::tie(dumps[0], dumps[1]);
+    CHECK(plain.packed == 0);
+    CHECK(plain.header.min_reader == 1);
+    CHECK(packed.packed == 8);
+    CHECK(packed.header.min_reader == 2);
+    REQUIRE(packed.records.size() == 40001);
+    CHECK(std::equal(plain.records.begin(), plain.records.end(), packed.records.begin(),
+                     [](const DumpRecord& a, const DumpRecord& b) {
+                         return a.position == b.position && a.words == b.words;
+                     }));
+    CHECK(bytes[1] * 2 < bytes[0]);
+}
+
 TEST_CASE(
     "dump: has its final name only when it is whole; files and folders are this user's alone") {
     TemporaryDirectory top;
