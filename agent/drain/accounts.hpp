@@ -16,6 +16,19 @@ struct TickRange {
     }
 };
 
+/// Records lost in one stretch of time.
+struct LossSpan {
+    std::uint64_t records = 0;
+    std::uint64_t first_ticks = 0;
+    std::uint64_t last_ticks = 0;
+
+    void add(std::uint64_t more, std::uint64_t first, std::uint64_t last) {
+        if (records == 0 || first < first_ticks) first_ticks = first;
+        if (last > last_ticks) last_ticks = last;
+        records += more;
+    }
+};
+
 /// One thread's turn on a lane, in one capture. written = kept + outside + lost, by construction: each delivered record is put into
 /// exactly one of kept and outside, kept ones move to lost where the sink refuses them, and what was never delivered is lost.
 struct LaneAccount {
@@ -26,6 +39,7 @@ struct LaneAccount {
     std::uint64_t lost = 0;
     std::uint64_t first_lost_ticks = 0;
     std::uint64_t last_lost_ticks = 0;
+    LossSpan recent;  ///< what was lost since somebody took note of it
 
     std::uint64_t written() const { return kept + outside + lost; }
     void lose(std::uint64_t records, std::uint64_t first, std::uint64_t last) {
@@ -33,6 +47,7 @@ struct LaneAccount {
         if (lost == 0 || first < first_lost_ticks) first_lost_ticks = first;
         if (last > last_lost_ticks) last_lost_ticks = last;
         lost += records;
+        recent.add(records, first, last);
     }
 };
 

@@ -56,6 +56,15 @@ void HalfBook::settle(bool kept) {
     ends_.clear();
 }
 
+void HalfBook::forget_before(std::uint64_t ticks) {
+    std::erase_if(halves_, [&](const RawHalf& half) { return half.begin_ticks < ticks; });
+    std::erase_if(early_, [&](const auto& early) { return early.second.ticks < ticks; });
+    open_.clear();
+    for (std::size_t i = 0; i < halves_.size(); ++i) {
+        if (!halves_[i].ended) open_[halves_[i].key] = i;
+    }
+}
+
 void HalfBook::clear() {
     begins_.clear();
     ends_.clear();

@@ -40,6 +40,10 @@ public:
     /// The blocks since the last settle() were kept, or not: then their halves are not in the dump either.
     void settle(bool kept);
 
+    /// Forgets halves that began before `ticks`, and ends that came before it and found no begin: a window that is armed for days keeps
+    /// what it reaches back to.
+    void forget_before(std::uint64_t ticks);
+
     const std::vector<RawHalf>& halves() const { return halves_; }
     void clear();
 

@@ -173,6 +173,7 @@ std::uint32_t LaneDrainer::keep_plain(const DrainScope& scope, const std::uint64
     const TickRange range = scope.range;
     std::uint8_t* end = out;
     std::uint32_t at = 0, records = 0;
+    std::uint64_t earliest = earliest_;
     while (at < count) {
         const std::uint64_t* record = words + std::size_t{at} * kWords;
         const auto shape = static_cast<std::uint32_t>(record[0] & 0xffffff);
@@ -183,10 +184,12 @@ std::uint32_t LaneDrainer::keep_plain(const DrainScope& scope, const std::uint64
             (cells == kOperatorCells && !shapes_known(scope, record)))
             break;
         end = encoder_.record(record, end);
+        earliest = std::min(earliest, record[1]);
         at += cells;
         ++records;
     }
     out = end;
+    earliest_ = earliest;
     last_ += at;
     records_ += records;
     delivered_ += records;
@@ -201,8 +204,10 @@ void LaneDrainer::keep(DrainScope& scope, const Unit& unit, std::uint64_t positi
         block_context_ = context_;
         base_ticks_ = unit.record[1];
         encoder_ = schema::BlockEncoder(base_ticks_);
+        earliest_ = ~0ull;
         first_ = last_ = position;
     }
+    earliest_ = std::min(earliest_, unit.record[1]);
     if (position != last_) out = schema::BlockEncoder::pad(position - last_, out);
     if (unit.record != unit.first) [[unlikely]]
         out = encoder_.record(unit.first, out);
@@ -315,6 +320,7 @@ void LaneDrainer::seal(DrainScope& scope, bool last) {
     block.first = block_open_ ? first_ : reader_.tail();
     block.last = block_open_ ? last_ : reader_.tail();
     block.base_ticks = block_open_ ? base_ticks_ : scope.now_ticks;
+    block.earliest_ticks = block_open_ ? earliest_ : ~0ull;
     block.records = records_;
     block.context = block_open_ ? block_context_ : context_;
     block.data = std::move(data_);

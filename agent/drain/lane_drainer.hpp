@@ -57,6 +57,12 @@ public:
     /// A capture begins: accounts anew.
     void start() { account_ = kNoAccount; }
 
+    /// Its account's place has changed. @param place  from the old one to the new
+    template <class Place>
+    void renumber_account(Place&& place) {
+        if (account_ != kNoAccount) account_ = place(account_);
+    }
+
     std::size_t pending_bytes() const { return data_.size(); }
     std::uint32_t capacity_cells() const { return lane_.capacity_cells; }
     bool quarantined() const { return quarantined_; }
@@ -113,6 +119,7 @@ private:
     std::vector<std::uint8_t> data_;
     LaneContext block_context_;
     std::uint64_t base_ticks_ = 0;
+    std::uint64_t earliest_ = ~0ull;  ///< the least begin of its records
     std::uint64_t first_ = 0;
     std::uint64_t last_ = 0;
     std::uint32_t records_ = 0;

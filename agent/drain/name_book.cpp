@@ -37,6 +37,12 @@ const std::string& NameBook::text(schema::NameId id) const {
     return at == texts_.end() ? kNothing : at->second;
 }
 
+void NameBook::announce_again() {
+    used_.reset();
+    attributes_used_.reset();
+    pending_ = {};
+}
+
 void NameBook::clear() {
     used_.reset();
     attributes_used_.reset();

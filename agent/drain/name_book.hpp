@@ -27,6 +27,8 @@ public:
     /// The text of a used name; empty: unknown.
     const std::string& text(schema::NameId id) const;
     void clear();
+    /// What was announced counts no more: each name is announced again with its next use. Texts stay.
+    void announce_again();
 
 private:
     void first_use(MappedSegment& segment, std::uint32_t id);

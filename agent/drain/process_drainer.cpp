@@ -16,6 +16,7 @@ void ProcessDrainer::start(std::uint32_t index) {
     names_.clear();
     halves_.clear();
     accounts_.clear();
+    forgotten_kept_ = forgotten_lost_ = 0;
     sealed_.clear();
     unknown_records_ = 0;
     for (const auto& lane : lanes_) {
@@ -103,14 +104,44 @@ void ProcessDrainer::settle(bool kept, std::uint64_t now_ticks) {
     halves_.settle(kept);
 }
 
+void ProcessDrainer::begin_piece(std::uint64_t oldest_ticks) {
+    names_.announce_again();
+    halves_.forget_before(oldest_ticks);
+    if (!sealed_.empty()) return;
+    std::vector<LaneAccount> current;
+    std::vector<bool> stays(accounts_.size());
+    for (const auto& lane : lanes_) {
+        if (!lane) continue;
+        lane->renumber_account([&](std::size_t account) {
+            stays[account] = true;
+            current.push_back(accounts_[account]);
+            return current.size() - 1;
+        });
+    }
+    for (std::size_t i = 0; i < accounts_.size(); ++i) {
+        if (stays[i]) continue;
+        forgotten_kept_ += accounts_[i].kept;
+        forgotten_lost_ += accounts_[i].lost;
+    }
+    accounts_ = std::move(current);
+}
+
+void ProcessDrainer::take_losses(
+    const std::function<void(const LaneAccount&, const LossSpan&)>& take) {
+    for (LaneAccount& account : accounts_) {
+        if (account.recent.records != 0) take(account, account.recent);
+        account.recent = {};
+    }
+}
+
 std::uint64_t ProcessDrainer::kept() const {
-    std::uint64_t kept = 0;
+    std::uint64_t kept = forgotten_kept_;
     for (const LaneAccount& account : accounts_) kept += account.kept;
     return kept;
 }
 
 std::uint64_t ProcessDrainer::lost() const {
-    std::uint64_t lost = 0;
+    std::uint64_t lost = forgotten_lost_;
     for (const LaneAccount& account : accounts_) lost += account.lost;
     return lost;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -40,6 +41,12 @@ public:
     /// The sealed blocks have gone to the sink. @param kept  what it answered
     void settle(bool kept, std::uint64_t now_ticks);
 
+    /// A window begins a new piece, all blocks are in the one before: names are announced again, threads that are gone and halves that
+    /// began before `oldest_ticks` are forgotten, but for their sums.
+    void begin_piece(std::uint64_t oldest_ticks);
+    /// What each account has lost since the last call.
+    void take_losses(const std::function<void(const LaneAccount&, const LossSpan&)>& take);
+
     NameBook& names() { return names_; }
     const NameBook& names() const { return names_; }
     const HalfBook& halves() const { return halves_; }
@@ -69,6 +76,8 @@ private:
     NameBook names_;
     HalfBook halves_;
     std::vector<LaneAccount> accounts_;
+    std::uint64_t forgotten_kept_ = 0;  ///< of accounts that are not kept any more
+    std::uint64_t forgotten_lost_ = 0;
     std::vector<Block> sealed_;
     std::vector<std::vector<std::uint8_t>> spares_;
     std::uint64_t unknown_records_ = 0;

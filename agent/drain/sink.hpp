@@ -1,4 +1,4 @@
-// Where drained records go: the dump now, an armed window later. The drain side hands over finished pieces, in the order in which a
+// Where drained records go: a dump, or an armed window. The drain side hands over finished pieces, in the order in which a
 // reader needs them: a process before its names, names before the blocks that use them.
 #pragma once
 
@@ -19,6 +19,7 @@ struct Block {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
     std::uint64_t base_ticks = 0;
+    std::uint64_t earliest_ticks = ~0ull;  ///< the least begin of its records; not stored
     std::uint32_t records = 0;
     LaneContext context;
     std::vector<OpenRange> open;
