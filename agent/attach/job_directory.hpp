@@ -29,6 +29,8 @@ public:
                                              const std::string& node);
 
     const std::string& path() const { return path_; }
+    /// Of the directory itself.
+    int descriptor() const { return directory_.get(); }
     ControlFile& control() { return control_; }
 
     /// Looks through the directory.

@@ -24,15 +24,24 @@ Capture::Capture(CaptureRequest request, std::unique_ptr<DumpWriter> writer, std
                  const Calibration& calibration)
     : request_(std::move(request)),
       writer_(std::move(writer)),
+      sink_(*writer_),
       job_(std::move(job)),
       calibration_(calibration) {}
 
-bool Capture::wants(const TrackedProcess& process) const {
+Capture::Capture(CaptureRequest request, std::unique_ptr<Window> window, std::string job,
+                 const Calibration& calibration)
+    : request_(std::move(request)),
+      window_(std::move(window)),
+      sink_(*window_),
+      job_(std::move(job)),
+      calibration_(calibration) {}
+
+bool Capture::meant(const CaptureRequest& request, const TrackedProcess& process) {
     const auto is = [&](int pid) {
         return pid == static_cast<int>(process.id.pid) ||
                (process.life && pid != 0 && pid == process.life->host_pid());
     };
-    return request_.pids.empty() || std::any_of(request_.pids.begin(), request_.pids.end(), is);
+    return request.pids.empty() || std::any_of(request.pids.begin(), request.pids.end(), is);
 }
 
 bool Capture::include(TrackedProcess& process) {
@@ -65,7 +74,7 @@ void Capture::begin(std::uint64_t start_ticks) {
     phase_ = Phase::kRunning;
     if (header_written_) return;
     header_written_ = true;
-    writer_->header({job_, request_.id, calibration_, start_ticks, request_.options});
+    if (writer_) writer_->header({job_, request_.id, calibration_, start_ticks, request_.options});
 }
 
 void Capture::set_stop(std::uint64_t stop_ticks) {
@@ -100,16 +109,19 @@ bool Capture::has_let_go(TrackedProcess& process) const {
     return !pulse || pulse->attached_word == off_word_;
 }
 
-void Capture::tell(TrackedProcess& process) {
+ProcessFacts Capture::facts_of(TrackedProcess& process) {
     if (process.segment) {
         process.refresh();
         process.drainer.names().use(*process.segment, process.facts.worker_name.value);
     }
-    ProcessFacts facts{process.index, process.life ? process.life->host_pid() : 0,
-                       process.drainer.names().text(process.facts.worker_name),
-                       process.facts_in_capture()};
+    return {process.index, process.life ? process.life->host_pid() : 0,
+            process.drainer.names().text(process.facts.worker_name), process.facts_in_capture()};
+}
+
+void Capture::tell(TrackedProcess& process) {
+    ProcessFacts facts = facts_of(process);
     if (process.told && same_to_a_reader(*process.told, facts)) return;
-    writer_->process(facts);
+    sink_.process(facts);
     process.told = std::move(facts);
 }
 
@@ -122,7 +134,7 @@ void Capture::flush(std::vector<std::unique_ptr<TrackedProcess>>& processes, Dra
         lanes += process->drainer.accounts().size();
         ++count;
     }
-    writer_->reserve_footer(lanes, count);
+    if (writer_) writer_->reserve_footer(lanes, count);
     // A frame is bounded, what waits is not (an agent that was stopped for a while): some processes at a time.
     BlocksGroup group;
     NamesBatch batch;
@@ -131,11 +143,32 @@ void Capture::flush(std::vector<std::unique_ptr<TrackedProcess>>& processes, Dra
         tell(*process);
         process->drainer.seal(buffers, range_, now_ticks, last || process->ending.has_value());
         batch.process = process->index;
-        if (process->drainer.names().take(batch)) writer_->names(batch);
+        if (process->drainer.names().take(batch)) sink_.names(batch);
         group.add(*process);
         if (group.bytes >= kGroupBytes) write(group, now_ticks);
     }
     write(group, now_ticks);
+    if (window_) turn(processes, now_ticks);
+}
+
+void Capture::turn(std::vector<std::unique_ptr<TrackedProcess>>& processes,
+                   std::uint64_t now_ticks) {
+    for (const auto& process : processes) {
+        if (!process->in_capture) continue;
+        process->drainer.take_losses([&](const LaneAccount& account, const LossSpan& lost) {
+            window_->losses().add({process->index, account.lane, account.tid, lost.records,
+                                   lost.first_ticks, lost.last_ticks});
+        });
+        window_->losses().note(process->index, now_ticks,
+                               {process->losses_in_capture(), process->drainer.unknown_records()});
+    }
+    if (!window_->turn()) return;
+    const std::uint64_t oldest = window_->needed_from();
+    for (const auto& process : processes) {
+        if (!process->in_capture) continue;
+        process->told.reset();
+        process->drainer.begin_piece(oldest);
+    }
 }
 
 void Capture::BlocksGroup::add(TrackedProcess& process) {
@@ -149,7 +182,7 @@ void Capture::BlocksGroup::add(TrackedProcess& process) {
 /// Writes the group as one chunk, tells its processes what became of it, and empties it.
 void Capture::write(BlocksGroup& group, std::uint64_t now_ticks) {
     if (!group.blocks.empty()) {
-        const bool kept = writer_->blocks(group.blocks);
+        const bool kept = sink_.blocks(group.blocks);
         for (TrackedProcess* process : group.processes) process->drainer.settle(kept, now_ticks);
     }
     group = {};

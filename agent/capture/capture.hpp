@@ -1,5 +1,6 @@
 // One request's life on this node, from the order to the dump's final name: asked, attaching, running, draining, written. Owns the dump;
-// knows which processes are in it. Called by the engine under its lock.
+// knows which processes are in it. Called by the engine under its lock. An armed window is one, too: it goes on until it is disarmed, keeps
+// what is recent instead of a dump, and traces are cut out of it (../window/excerpt.hpp).
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "agent/capture/tracked_process.hpp"
 #include "agent/dump/dump_writer.hpp"
+#include "agent/window/window.hpp"
 
 namespace ringside::agent {
 
@@ -19,17 +21,25 @@ public:
 
     Capture(CaptureRequest request, std::unique_ptr<DumpWriter> writer, std::string job,
             const Calibration& calibration);
+    /// An armed window.
+    Capture(CaptureRequest request, std::unique_ptr<Window> window, std::string job,
+            const Calibration& calibration);
+
+    /// Null where it is no armed window.
+    Window* window() const { return window_.get(); }
 
     const CaptureRequest& request() const { return request_; }
     Phase phase() const { return phase_; }
     const TickRange& range() const { return range_; }
     std::uint64_t order_ticks() const { return order_ticks_; }
-    std::uint64_t bytes() const { return writer_->bytes(); }
+    std::uint64_t bytes() const { return writer_ ? writer_->bytes() : 0; }
     bool selects_some() const { return !request_.pids.empty(); }
 
     /// Takes a process in if the request means it. @return whether it is in
     bool include(TrackedProcess& process);
-    bool wants(const TrackedProcess& process) const;
+    bool wants(const TrackedProcess& process) const { return meant(request_, process); }
+    /// Whether a request means a process.
+    static bool meant(const CaptureRequest& request, const TrackedProcess& process);
     std::uint32_t included() const { return next_index_; }
 
     /// The word is on. @param word  as attached_word will repeat it
@@ -49,6 +59,10 @@ public:
     /// Writes what waits. @param last  the final blocks, with what is open
     void flush(std::vector<std::unique_ptr<TrackedProcess>>& processes, DrainBuffers& buffers,
                std::uint64_t now_ticks, bool last);
+    /// Of a window: notes what was lost since the last call, lets go what is too old, begins a new piece when it is time.
+    void turn(std::vector<std::unique_ptr<TrackedProcess>>& processes, std::uint64_t now_ticks);
+    /// A process as the dump tells it.
+    static ProcessFacts facts_of(TrackedProcess& process);
     /// The footer and the final name.
     CaptureReport finish(const std::vector<std::unique_ptr<TrackedProcess>>& processes,
                          std::uint64_t now_ticks, double record_cost_ns);
@@ -70,7 +84,9 @@ private:
                       std::uint64_t now_ticks) const;
 
     CaptureRequest request_;
-    std::unique_ptr<DumpWriter> writer_;
+    std::unique_ptr<DumpWriter> writer_;  ///< one of the two
+    std::unique_ptr<Window> window_;
+    Sink& sink_;
     std::string job_;
     Calibration calibration_;
     Phase phase_ = Phase::kAttaching;

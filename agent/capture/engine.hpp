@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,17 @@ struct CaptureRequest {
     bool compress = false;        ///< the dump's blocks
     std::string name;  ///< of the dump's folder beneath the output root; relative, no ".."
     Nanoseconds attach_timeout{2'000'000'000};
+    Nanoseconds history{
+        0};  ///< what is wanted of the time before the instant; needs an armed window
+};
+
+struct ArmRequest {
+    Nanoseconds keep{10'000'000'000};
+    std::uint64_t max_bytes = 0;  ///< 0: 256 MiB, or half of what is free where that is less
+    std::vector<int> pids;        ///< none: all
+    std::uint32_t source_mask = 0xffffffffu;
+    std::uint32_t options = 0;
+    Nanoseconds attach_timeout{2'000'000'000};
 };
 
 /// An RPC half as the join wants it. begin and end in the node's ticks.
@@ -125,6 +137,31 @@ struct PrepareReport {
     std::int64_t slowest_attach_ns = 0;
 };
 
+/// What an armed agent's window is to hold, holds, and holds no more.
+struct WindowReport {
+    ArmRequest asked;
+    std::int64_t armed_ns = 0;  ///< since when
+    std::int64_t holds_ns = 0;  ///< back from now: whatever began later is held
+    std::uint64_t bytes = 0;
+    std::uint64_t records = 0;
+    std::uint32_t pieces = 0;
+    std::uint64_t aged_records = 0;
+    Nanoseconds aged_until{0};  ///< node time; 0: nothing has aged out
+    std::uint64_t lost = 0;     ///< by lanes, in the time that is held
+    std::string error;          ///< why something could not be kept
+};
+
+struct ArmReport {
+    bool changed = false;  ///< it was armed already: the bounds are new, what it holds is not
+    PrepareReport attach;
+    WindowReport window;
+};
+
+struct DisarmReport {
+    std::optional<WindowReport> window;  ///< as it was; none: it was not armed
+    std::size_t left_pieces = 0;         ///< those of a dead agent that were removed
+};
+
 struct CaptureReport {
     std::uint64_t id = 0;
     std::string path;  ///< of the dump, absolute; exists and verifies
@@ -138,6 +175,8 @@ struct CaptureReport {
     std::uint64_t stop_ticks = 0;
     double record_cost_ns = 0;
     std::vector<ProcessReport> processes;
+    std::int64_t history_ns = 0;  ///< from start_ticks to the agreed instant
+    std::string window_note;      ///< where that is less than what was asked: why
 };
 
 struct EngineStatus {
@@ -147,6 +186,9 @@ struct EngineStatus {
     std::uint64_t events = 0, lost = 0, bytes = 0;
     double record_cost_ns = 0;
     std::string directory;
+    std::optional<WindowReport> window;  ///< none: not armed
+    std::size_t left_pieces = 0;         ///< of the window of an agent that died
+    std::uint64_t left_bytes = 0;
 };
 
 /// @thread every member is thread-safe; the drain thread runs inside
@@ -158,8 +200,10 @@ public:
     virtual ~Engine() = default;
 
     /// Turns the capture word on and waits until every live process has attached or the timeout is over. What is recorded until begin()
-    /// is dropped. A request with the id of the running capture is answered again.
-    /// @errors Refused: a capture with another id runs; NothingMatched: none of the pids is here
+    /// is dropped. A request with the id of the running capture is answered again. While a window is armed the capture is cut out of it,
+    /// and may begin before its instant.
+    /// @errors Refused: a capture with another id runs, history is wanted and no window armed, or the window was not armed for what is
+    ///         asked; NothingMatched: none of the pids is here
     virtual Result<PrepareReport> prepare(const CaptureRequest& request) = 0;
     /// The agreed instant, node time; may lie in the future.
     virtual Result<void> begin(std::uint64_t capture_id, Nanoseconds start_node_ns) = 0;
@@ -169,6 +213,13 @@ public:
     virtual Result<CaptureReport> stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) = 0;
     /// The halves of the capture last stopped.
     virtual std::vector<Half> halves(std::uint64_t capture_id) const = 0;
+
+    /// Keeps a window from now on. Armed already: changes its bounds.
+    /// @errors Refused: a capture runs, or other processes, sources or options are asked for than it was armed with; Usage: no room
+    virtual Result<ArmReport> arm(const ArmRequest& request) = 0;
+    /// Ends the window and removes what it held, what a dead agent's held too.
+    /// @errors Refused: a capture is being cut out of it
+    virtual Result<DisarmReport> disarm() = 0;
 
     /// True once at least one process was seen in the running capture and all that were seen have ended.
     virtual bool all_ended() const = 0;

@@ -9,6 +9,8 @@
 #include "agent/capture/calibration.hpp"
 #include "agent/capture/record_cost.hpp"
 #include "agent/capture/verdict.hpp"
+#include "agent/capture/words.hpp"
+#include "agent/window/piece_file.hpp"
 
 namespace ringside::agent {
 namespace {
@@ -16,25 +18,8 @@ namespace {
 using schema::Error;
 using schema::ErrorCode;
 
-std::string joined(const std::vector<int>& pids) {
-    std::string text;
-    for (const int pid : pids) text += (text.empty() ? "" : ", ") + std::to_string(pid);
-    return text;
-}
-
 /// How long stop() waits for shims to say that they have let go: one that is stopped or hung never will.
 constexpr Nanoseconds kLetGo{1'000'000'000};
-
-std::string capture_text(std::uint64_t id) {
-    char text[17] = {};
-    schema::write_hex(text, id, 16);
-    return std::string("capture ") + text;
-}
-
-Error no_such_capture(std::uint64_t id, const std::string& node) {
-    return {ErrorCode::kNothingMatched,
-            capture_text(id) + ": it does not run on node " + node + "; start one first"};
-}
 
 }  // namespace
 
@@ -83,9 +68,21 @@ EngineImpl::~EngineImpl() {
     }
     table_.watch().wake();
     thread_.join();
+    excerpt_.reset();
+    // An agent that ends in order leaves nothing: what it held in memory is gone, and nobody would know whose the rest is.
+    if (Window* const armed = window()) armed->remove();
+}
+
+bool EngineImpl::runs(std::uint64_t capture_id) const {
+    return capture_ && !capture_->window() && capture_->request().id == capture_id;
 }
 
 Result<void> EngineImpl::order(const CaptureRequest& request, bool from_start) {
+    if (window() != nullptr) {
+        return Error{ErrorCode::kRefused,
+                     "start " + capture_text(request.id) + " on node " + options_.node +
+                         ": a window is armed there; `ringside disarm` ends it"};
+    }
     if (capture_) {
         return Error{ErrorCode::kRefused, "start " + capture_text(request.id) + " on node " +
                                               options_.node + ": " +
@@ -97,10 +94,15 @@ Result<void> EngineImpl::order(const CaptureRequest& request, bool from_start) {
     auto writer = DumpWriter::create(
         {options_.output_root, request.name, options_.node, request.max_bytes, request.compress});
     if (!writer) return writer.error();
-    table_.forget_removed();
     auto capture =
         std::make_unique<Capture>(request, std::move(*writer), options_.job, calibration_);
     if (from_start) capture->begin(0);
+    start(std::move(capture));
+    return {};
+}
+
+void EngineImpl::start(std::unique_ptr<Capture> capture) {
+    table_.forget_removed();
     for (const auto& process : table_.all()) {
         process->in_capture = false;
         process->refresh();  // what it has loaded since: who has a framework is waited for
@@ -111,8 +113,8 @@ Result<void> EngineImpl::order(const CaptureRequest& request, bool from_start) {
     halves_.clear();
     ControlOrder order;
     order.selected_only = capture_->selects_some();
-    order.source_mask = request.source_mask;
-    order.options = request.options;
+    order.source_mask = capture_->request().source_mask;
+    order.options = capture_->request().options;
     order.start_ticks = capture_->range().start;
     const std::uint64_t now = now_ticks();
     capture_->ordered(table_.directory().control().turn_on(order), now);
@@ -123,25 +125,34 @@ Result<void> EngineImpl::order(const CaptureRequest& request, bool from_start) {
         if (process->in_capture && process->ending && process->segment) bury_one(*process, now);
     }
     table_.watch().wake();
-    return {};
+}
+
+Result<void> EngineImpl::check_pids(const std::string& action, const std::vector<int>& pids) const {
+    const auto& all = table_.all();
+    const auto meant = [&](const auto& process) {
+        return process->alive() &&
+               std::find(pids.begin(), pids.end(), static_cast<int>(process->id.pid)) != pids.end();
+    };
+    if (pids.empty() || std::any_of(all.begin(), all.end(), meant)) return {};
+    return Error{ErrorCode::kNothingMatched, action + " on node " + options_.node +
+                                                 ": no process with pid " + joined(pids) +
+                                                 " is in " + table_.directory().path() +
+                                                 "; `ringside ps` lists those that are"};
 }
 
 Result<PrepareReport> EngineImpl::prepare(const CaptureRequest& request) {
     Turn turn(*this);
-    if (!capture_ || capture_->request().id != request.id) {
+    if (window() != nullptr) return prepare_excerpt(turn, request);
+    if (request.history.value > 0) {
+        return Error{ErrorCode::kRefused, "start " + capture_text(request.id) + " on node " +
+                                              options_.node +
+                                              " with history: no window is armed there; `ringside "
+                                              "arm` keeps one from then on"};
+    }
+    if (!runs(request.id)) {
         find(now_ticks());
-        const auto& all = table_.all();
-        const auto meant = [&](const auto& process) {
-            return process->alive() &&
-                   std::find(request.pids.begin(), request.pids.end(),
-                             static_cast<int>(process->id.pid)) != request.pids.end();
-        };
-        if (!request.pids.empty() && std::none_of(all.begin(), all.end(), meant)) {
-            return Error{ErrorCode::kNothingMatched,
-                         "start " + capture_text(request.id) + " on node " + options_.node +
-                             ": no process with pid " + joined(request.pids) + " is in " +
-                             table_.directory().path() + "; `ringside ps` lists those that are"};
-        }
+        if (auto known = check_pids("start " + capture_text(request.id), request.pids); !known)
+            return known.error();
         if (auto ordered = order(request, false); !ordered) return ordered.error();
     }
     wait_for(turn.lock(), request.attach_timeout, [this] { return !capture_ || all_attached(); });
@@ -170,8 +181,11 @@ PrepareReport EngineImpl::attach_report() const {
 
 Result<void> EngineImpl::begin(std::uint64_t capture_id, Nanoseconds start_node_ns) {
     Turn turn(*this);
-    if (!capture_ || capture_->request().id != capture_id)
-        return no_such_capture(capture_id, options_.node);
+    if (excerpt_ && excerpt_->request.id == capture_id) {
+        if (!excerpt_->excerpt.begun()) begin_excerpt(calibration_.ticks_at(start_node_ns).value);
+        return {};
+    }
+    if (!runs(capture_id)) return no_such_capture(capture_id, options_.node);
     // Asked twice (an answer was lost): the first instant stands.
     if (capture_->phase() != Capture::Phase::kAttaching) return {};
     // An order that comes after its instant: what was drained since is gone, so that the capture begins later, and says so.
@@ -184,7 +198,7 @@ Result<void> EngineImpl::begin(std::uint64_t capture_id, Nanoseconds start_node_
 
 Result<void> EngineImpl::capture_from_start(const CaptureRequest& request) {
     Turn turn(*this);
-    if (capture_ && capture_->request().id == request.id) return {};
+    if (runs(request.id)) return {};
     return order(request, true);
 }
 
@@ -204,7 +218,8 @@ void EngineImpl::wait_until_node(std::unique_lock<std::mutex>& lock, Nanoseconds
 
 Result<CaptureReport> EngineImpl::stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) {
     Turn turn(*this);
-    const auto gone = [&] { return !capture_ || capture_->request().id != capture_id; };
+    if (excerpt_ && excerpt_->request.id == capture_id) return stop_excerpt(turn, stop_node_ns);
+    const auto gone = [&] { return !runs(capture_id); };
     // Somebody else's stop: by the time that we wake the next capture may have begun.
     if (!gone() && capture_->phase() >= Capture::Phase::kStopping) passed_.wait(turn.lock(), gone);
     if (gone()) {
@@ -216,14 +231,28 @@ Result<CaptureReport> EngineImpl::stop(std::uint64_t capture_id, Nanoseconds sto
     capture_->set_stop(stop);
     table_.directory().control().set_stop_ticks(stop);
     wait_until_node(turn.lock(), stop_node_ns);
-    capture_->draining(table_.directory().control().turn_off());
-    wait_for(turn.lock(), kLetGo, [this] {
-        return std::all_of(table_.all().begin(), table_.all().end(),
-                           [this](const auto& process) { return capture_->has_let_go(*process); });
-    });
+    wait_until_let_go(turn.lock());
     last_ = finish_capture();
     passed_.notify_all();
     return *last_;
+}
+
+/// Turns the word off.
+void EngineImpl::wait_until_let_go(std::unique_lock<std::mutex>& lock) {
+    capture_->draining(table_.directory().control().turn_off());
+    wait_for(lock, kLetGo, [this] {
+        return std::all_of(table_.all().begin(), table_.all().end(),
+                           [this](const auto& process) { return capture_->has_let_go(*process); });
+    });
+}
+
+/// What comes from now on is thrown away.
+void EngineImpl::end_capture() {
+    for (const auto& process : table_.all()) {
+        process->drainer.stop();
+        if (process->segment) process->segment->set_selected(false);
+    }
+    capture_.reset();
 }
 
 CaptureReport EngineImpl::finish_capture() {
@@ -239,11 +268,7 @@ CaptureReport EngineImpl::finish_capture() {
     for (const RefusedSegment& refused : table_.directory().refused())
         report.processes.push_back(report_refused(refused.id, refused.cause));
     collect_halves();
-    for (const auto& process : table_.all()) {
-        process->drainer.stop();
-        if (process->segment) process->segment->set_selected(false);
-    }
-    capture_.reset();
+    end_capture();
     return report;
 }
 
@@ -251,26 +276,8 @@ void EngineImpl::collect_halves() {
     halves_.clear();
     for (const auto& process : table_.all()) {
         if (!process->in_capture) continue;
-        const NameBook& names = process->drainer.names();
-        for (const RawHalf& raw : process->drainer.halves().halves()) {
-            Half half;
-            half.process = process->index;
-            half.lane = raw.lane;
-            half.position = raw.position;
-            half.server = raw.server;
-            half.id = raw.id;
-            half.key = raw.key;
-            half.parent_key = raw.parent_key;
-            half.begin_ticks = raw.begin_ticks;
-            half.end_ticks = raw.end_ticks;
-            half.ended = raw.ended;
-            half.status = raw.status;
-            half.self = names.text(raw.self);
-            half.peer = names.text(raw.peer);
-            half.wire_type = raw.wire_type;
-            half.wire_id = raw.wire_id;
-            halves_.push_back(std::move(half));
-        }
+        for (const RawHalf& raw : process->drainer.halves().halves())
+            halves_.push_back(told_half(raw, process->index, process->drainer.names()));
     }
 }
 
@@ -281,7 +288,7 @@ std::vector<Half> EngineImpl::halves(std::uint64_t capture_id) const {
 
 bool EngineImpl::all_ended() const {
     const Turn turn(*this);
-    if (!capture_ || capture_->included() == 0) return false;
+    if (!capture_ || window() != nullptr || capture_->included() == 0) return false;
     return std::none_of(table_.all().begin(), table_.all().end(), [](const auto& process) {
         return process->in_capture && process->alive();
     });
@@ -292,14 +299,27 @@ EngineStatus EngineImpl::status() const {
     EngineStatus status;
     status.directory = table_.directory().path();
     status.record_cost_ns = record_cost_ns_;
-    status.capturing = capture_ != nullptr;
+    status.capturing = excerpt_ || (capture_ && window() == nullptr);
+    if (window() != nullptr) {
+        status.window = window_report();
+    } else {
+        for (const FoundPiece& piece : find_pieces(table_.directory().descriptor())) {
+            ++status.left_pieces;
+            status.left_bytes += piece.bytes;
+        }
+    }
     for (const auto& process : table_.all()) {
         if (process->alive()) ++status.processes;
-        if (!capture_ || !process->in_capture) continue;
+        if (!status.capturing || excerpt_ || !process->in_capture) continue;
         status.events += process->drainer.kept();
         status.lost += process->drainer.lost() + process->passed_over();
     }
-    if (capture_) {
+    if (excerpt_) {
+        status.capture_id = excerpt_->request.id;
+        status.events = excerpt_->excerpt.kept();
+        status.lost = excerpt_->excerpt.lost();
+        status.bytes = excerpt_->excerpt.bytes();
+    } else if (status.capturing) {
         status.capture_id = capture_->request().id;
         status.bytes = capture_->bytes();
     } else if (last_) {

@@ -10,6 +10,7 @@
 
 #include "agent/capture/capture.hpp"
 #include "agent/capture/process_table.hpp"
+#include "agent/window/excerpt.hpp"
 
 namespace ringside::agent {
 
@@ -25,6 +26,8 @@ public:
     Result<void> begin(std::uint64_t capture_id, Nanoseconds start_node_ns) override;
     Result<void> capture_from_start(const CaptureRequest& request) override;
     Result<CaptureReport> stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) override;
+    Result<ArmReport> arm(const ArmRequest& request) override;
+    Result<DisarmReport> disarm() override;
     std::vector<Half> halves(std::uint64_t capture_id) const override;
     bool all_ended() const override;
     EngineStatus status() const override;
@@ -57,6 +60,10 @@ private:
 
     // captures (engine_impl.cpp), under the lock
     Result<void> order(const CaptureRequest& request, bool from_start);
+    void start(std::unique_ptr<Capture> capture);
+    Result<void> check_pids(const std::string& action, const std::vector<int>& pids) const;
+    void wait_until_let_go(std::unique_lock<std::mutex>& lock);
+    void end_capture();
     PrepareReport attach_report() const;
     bool all_attached() const;
     void wait_until_node(std::unique_lock<std::mutex>& lock, Nanoseconds node_ns);
@@ -64,6 +71,20 @@ private:
                   const std::function<bool()>& done);
     CaptureReport finish_capture();
     void collect_halves();
+    bool runs(std::uint64_t capture_id) const;
+
+    // the window (armed.cpp), under the lock; what copies for long lets it go meanwhile
+    Window* window() const { return capture_ ? capture_->window() : nullptr; }
+    Result<ArmReport> change_window(const ArmRequest& request);
+    WindowReport window_report() const;
+    Result<PrepareReport> prepare_excerpt(Turn& turn, const CaptureRequest& request);
+    Result<void> check_armed_for(const CaptureRequest& request) const;
+    void begin_excerpt(std::uint64_t instant_ticks);
+    bool reaches(const TrackedProcess& process) const;
+    void include_in_excerpt(TrackedProcess& process);
+    Result<CaptureReport> stop_excerpt(Turn& turn, Nanoseconds stop_node_ns);
+    DumpFooter cut_excerpt(CaptureReport& report);
+    void forget_aged();
 
     const EngineOptions options_;
     const Calibration calibration_;
@@ -74,6 +95,19 @@ private:
     mutable std::atomic<int> callers_{0};
     ProcessTable table_;
     std::unique_ptr<Capture> capture_;
+    /// A trace that is cut out of the armed window.
+    struct ExcerptRun {
+        ExcerptRun(CaptureRequest asked, Window& window, std::unique_ptr<DumpWriter> writer)
+            : request(std::move(asked)), excerpt(window, std::move(writer)) {}
+
+        CaptureRequest request;
+        Excerpt excerpt;
+        std::uint64_t instant_ticks = 0;
+        std::string note;
+        bool stopping = false;
+    };
+    std::unique_ptr<ExcerptRun> excerpt_;
+    ArmRequest armed_;  ///< what the window was asked for
     std::optional<CaptureReport> last_;
     std::vector<Half> halves_;
     std::unique_ptr<DrainBuffers> buffers_ = std::make_unique<DrainBuffers>();

@@ -50,6 +50,7 @@ Nanoseconds EngineImpl::pass(const Watch::Events& events) {
     if (capture_ && since(last_flush_) >= kFlushNs) {
         capture_->flush(table_.all(), *buffers_, now, false);
         table_.publish_budget();
+        forget_aged();
         last_flush_ = now;
     }
     drained_until_ = now_ticks();
@@ -65,6 +66,7 @@ void EngineImpl::find(std::uint64_t now) {
             process->left_behind = process->drainer.has_unread(capture_ != nullptr);
         }
         if (capture_) capture_->include(*process);
+        include_in_excerpt(*process);
     }
 }
 

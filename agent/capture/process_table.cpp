@@ -90,4 +90,13 @@ void ProcessTable::forget_removed() {
     std::erase_if(processes_, [](const auto& process) { return process->segment == nullptr; });
 }
 
+void ProcessTable::forget_removed_before(std::uint64_t ticks,
+                                         const std::function<void(const TrackedProcess&)>& take) {
+    std::erase_if(processes_, [&](const auto& process) {
+        const bool goes = process->segment == nullptr && process->end_ticks < ticks;
+        if (goes) take(*process);
+        return goes;
+    });
+}
+
 }  // namespace ringside::agent

@@ -1,6 +1,7 @@
 // All processes of the job directory: found, followed to their end, removed. The drain thread's own; the engine's lock guards it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,9 @@ public:
     void remove(TrackedProcess& process);
     /// Forgets the dead ones: no report will speak of them any more.
     void forget_removed();
+    /// Of them those that ended before `ticks`. @param take  called with each
+    void forget_removed_before(std::uint64_t ticks,
+                               const std::function<void(const TrackedProcess&)>& take);
     /// Tells the shims how much memory is left.
     void publish_budget();
 

@@ -36,9 +36,9 @@ std::array<std::uint64_t, schema::kLossCounters> TrackedProcess::losses_in_captu
     return losses;
 }
 
-std::uint64_t TrackedProcess::passed_over() const {
+std::uint64_t TrackedProcess::passed_over(
+    const std::array<std::uint64_t, schema::kLossCounters>& losses) {
     using schema::Loss;
-    const auto losses = losses_in_capture();
     std::uint64_t sum = 0;
     for (const Loss loss :
          {Loss::kStackTooDeep, Loss::kTableFull, Loss::kLaneRefused, Loss::kReentered})

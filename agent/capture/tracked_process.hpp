@@ -31,7 +31,9 @@ struct TrackedProcess {
     /// What its hooks passed over in the capture, by schema::Loss.
     std::array<std::uint64_t, schema::kLossCounters> losses_in_capture() const;
     /// Those of them that stand for a record which was never written.
-    std::uint64_t passed_over() const;
+    std::uint64_t passed_over() const { return passed_over(losses_in_capture()); }
+    static std::uint64_t passed_over(
+        const std::array<std::uint64_t, schema::kLossCounters>& losses);
 
     schema::SegmentId id;
     std::unique_ptr<MappedSegment> segment;  ///< null once it is drained and removed

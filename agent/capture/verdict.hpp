@@ -6,6 +6,7 @@
 namespace ringside::agent {
 
 /// The report of one process, its verdict included.
+/// Its events and losses are the drainer's; of a capture that is cut out of a window they are told apart later.
 /// @param capturing  a capture has been on: who did not attach is told so
 ProcessReport report_process(const TrackedProcess& process, bool capturing);
 /// The report of a segment that could not be read. Its index is none of the dump's.

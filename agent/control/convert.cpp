@@ -63,6 +63,27 @@ std::unique_ptr<fbs::ProcessT> process_table(const Engine& engine, const Process
     return table;
 }
 
+std::unique_ptr<fbs::WindowStatusT> window_table(const std::optional<WindowReport>& report) {
+    if (!report) return nullptr;
+    auto table = std::make_unique<fbs::WindowStatusT>();
+    table->keep_ms =
+        static_cast<std::uint32_t>(report->asked.keep.value / schema::kNsPerMillisecond);
+    table->max_bytes = report->asked.max_bytes;
+    table->pids.assign(report->asked.pids.begin(), report->asked.pids.end());
+    table->source_mask = report->asked.source_mask;
+    table->options = report->asked.options;
+    table->armed_ns = report->armed_ns;
+    table->holds_ns = report->holds_ns;
+    table->bytes = report->bytes;
+    table->records = report->records;
+    table->pieces = report->pieces;
+    table->aged_records = report->aged_records;
+    table->aged_until_ns = report->aged_until.value;
+    table->lost = report->lost;
+    table->error = report->error;
+    return table;
+}
+
 }  // namespace
 
 fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identity) {
@@ -84,12 +105,16 @@ fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identi
     reply.lost = status.lost;
     reply.bytes = status.bytes;
     reply.record_cost_ns = status.record_cost_ns;
+    reply.window = window_table(status.window);
+    reply.left_pieces = static_cast<std::uint32_t>(status.left_pieces);
+    reply.left_bytes = status.left_bytes;
     return reply;
 }
 
 fbs::ProcessesReplyT processes_reply(const Engine& engine) {
     fbs::ProcessesReplyT reply;
     reply.node = engine.options().node;
+    reply.window = window_table(engine.status().window);
     for (const ProcessReport& report : engine.processes()) {
         auto entry = std::make_unique<fbs::ProcessStatusT>();
         entry->process = process_table(engine, report);
@@ -134,6 +159,31 @@ fbs::StopReplyT stop_reply(const Engine& engine, const AgentIdentity& identity,
     for (const ProcessReport& process : report.processes)
         reply.processes.push_back(process_result(process));
     reply.halves_count = halves_count;
+    reply.history_ns = report.history_ns;
+    reply.window_note = report.window_note;
+    return reply;
+}
+
+fbs::ArmReplyT arm_reply(const Engine& engine, const AgentIdentity& identity,
+                         const ArmReport& report) {
+    fbs::ArmReplyT reply;
+    reply.node = engine.options().node;
+    reply.host = identity.host;
+    reply.changed = report.changed;
+    reply.processes = report.attach.processes;
+    reply.attached = report.attach.attached;
+    reply.slowest_attach_ns = report.attach.slowest_attach_ns;
+    reply.window = window_table(report.window);
+    return reply;
+}
+
+fbs::DisarmReplyT disarm_reply(const Engine& engine, const AgentIdentity& identity,
+                               const DisarmReport& report) {
+    fbs::DisarmReplyT reply;
+    reply.node = engine.options().node;
+    reply.host = identity.host;
+    reply.window = window_table(report.window);
+    reply.left_pieces = static_cast<std::uint32_t>(report.left_pieces);
     return reply;
 }
 
@@ -161,6 +211,17 @@ MessageBytes pack_halves(std::uint64_t id, std::span<const Half> halves, std::ui
     return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 
+ArmRequest arm_request(const fbs::ArmRequestT& request) {
+    ArmRequest result;
+    result.keep = {request.keep_ms * schema::kNsPerMillisecond};
+    result.max_bytes = request.max_bytes;
+    result.pids.assign(request.pids.begin(), request.pids.end());
+    result.source_mask = request.source_mask;
+    result.options = request.options;
+    result.attach_timeout = {request.attach_timeout_ms * schema::kNsPerMillisecond};
+    return result;
+}
+
 CaptureRequest capture_request(const fbs::PrepareRequestT& request) {
     CaptureRequest result;
     result.id = request.capture_id;
@@ -171,6 +232,7 @@ CaptureRequest capture_request(const fbs::PrepareRequestT& request) {
     result.compress = request.compress;
     result.name = request.name;
     result.attach_timeout = {request.attach_timeout_ms * schema::kNsPerMillisecond};
+    result.history = {request.history_ms * schema::kNsPerMillisecond};
     return result;
 }
 

@@ -34,6 +34,11 @@ fbs::StopReplyT stop_reply(const Engine& engine, const AgentIdentity& identity,
 MessageBytes pack_halves(std::uint64_t id, std::span<const Half> halves, std::uint64_t first,
                          std::uint32_t most);
 
+fbs::ArmReplyT arm_reply(const Engine& engine, const AgentIdentity& identity,
+                         const ArmReport& report);
+fbs::DisarmReplyT disarm_reply(const Engine& engine, const AgentIdentity& identity,
+                               const DisarmReport& report);
+ArmRequest arm_request(const fbs::ArmRequestT& request);
 CaptureRequest capture_request(const fbs::PrepareRequestT& request);
 Calibration calibration_of(const fbs::StopReplyT& reply);
 ProcessOutcome outcome_of(const fbs::ProcessResultT& result);

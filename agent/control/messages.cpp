@@ -47,6 +47,10 @@ bool in_limits(const fbs::PrepareRequest& request) {
     return size_of(request.pids()) <= kMostPids && short_text(request.name());
 }
 
+bool in_limits(const fbs::ArmRequest& request) {
+    return size_of(request.pids()) <= kMostPids;
+}
+
 bool in_limits(const fbs::HalvesReply& reply) {
     if (size_of(reply.halves()) > kMostHalvesInPage) return false;
     if (reply.halves() == nullptr) return true;
@@ -71,6 +75,8 @@ bool in_limits(const fbs::Message& message) {
             return in_limits(*message.content_as_TraceRequest());
         case fbs::Content::PrepareRequest:
             return in_limits(*message.content_as_PrepareRequest());
+        case fbs::Content::ArmRequest:
+            return in_limits(*message.content_as_ArmRequest());
         case fbs::Content::HalvesReply:
             return in_limits(*message.content_as_HalvesReply());
         case fbs::Content::StopReply:

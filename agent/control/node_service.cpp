@@ -120,6 +120,20 @@ std::vector<Half> NodeService::all_halves(std::uint64_t capture_id) {
     return halves ? *halves : std::vector<Half>();
 }
 
+schema::Result<fbs::ArmReplyT> NodeService::arm(const fbs::ArmRequestT& request) {
+    if (request.keep_ms == 0)
+        return Error{ErrorCode::kUsage, "arm: a window of 0 ms keeps nothing; give another --keep"};
+    auto report = engine_.arm(arm_request(request));
+    if (!report) return report.error();
+    return arm_reply(engine_, identity_, *report);
+}
+
+schema::Result<fbs::DisarmReplyT> NodeService::disarm() {
+    auto report = engine_.disarm();
+    if (!report) return report.error();
+    return disarm_reply(engine_, identity_, *report);
+}
+
 schema::Result<void> NodeService::capture_from_start(CaptureRequest request) {
     if (request.name.empty()) request.name = capture_name(request.id);
     if (auto checked = check_name("--name", request.name); !checked) return checked;

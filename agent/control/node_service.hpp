@@ -38,6 +38,11 @@ public:
     /// All of them, for the leader's own node.
     std::vector<Half> all_halves(std::uint64_t capture_id);
 
+    /// @errors what Engine::arm says; Usage: bounds that are none
+    schema::Result<fbs::ArmReplyT> arm(const fbs::ArmRequestT& request);
+    /// @errors what Engine::disarm says
+    schema::Result<fbs::DisarmReplyT> disarm();
+
     /// Word on at once; ended by a TraceRequest with `finish`, or with the agent.
     schema::Result<void> capture_from_start(CaptureRequest request);
     /// The running capture if it was begun so, else 0.

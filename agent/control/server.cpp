@@ -151,6 +151,8 @@ void Server::handle(const std::string& identity, fbs::MessageT message) {
         case fbs::Content::BeginRequest:
         case fbs::Content::StopRequest:
         case fbs::Content::HalvesRequest:
+        case fbs::Content::ArmRequest:
+        case fbs::Content::DisarmRequest:
             return hand_to(*orders_, identity, std::move(message));
         case fbs::Content::StatusRequest:
         case fbs::Content::ProcessesRequest:
@@ -217,6 +219,14 @@ MessageBytes Server::work(fbs::MessageT& message, std::uint64_t& leads) {
     if (const auto* halves = content_as<fbs::HalvesRequestT>(message)) {
         auto reply = service_.halves(id, *halves);
         return reply ? std::move(*reply) : pack(id, error_reply(reply.error()));
+    }
+    if (const auto* arm = content_as<fbs::ArmRequestT>(message)) {
+        auto reply = service_.arm(*arm);
+        return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
+    }
+    if (message.content.type == fbs::Content::DisarmRequest) {
+        auto reply = service_.disarm();
+        return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
     }
     if (message.content.type == fbs::Content::StatusRequest)
         return pack(id, status_reply(service_.engine(), service_.identity()));

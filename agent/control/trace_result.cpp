@@ -76,6 +76,8 @@ fbs::TraceNodeT node_of(const NodeState& state, const NodeCapture& capture) {
     node.records = state.stopped->records;
     node.lost = state.stopped->lost;
     node.record_cost_ns = state.stopped->record_cost_ns;
+    node.history_ns = state.stopped->history_ns;
+    node.window_note = state.stopped->window_note;
     return node;
 }
 
@@ -107,8 +109,10 @@ TraceResult make_result(std::vector<NodeState>& nodes, Nanoseconds start_ns) {
             // An order that came after its instant: the node dropped what came before the order.
             capture.start_delay_ns =
                 std::max<std::int64_t>(0, node.begun_by_ns.value - start_ns.value);
+            // What a window gave of the time before is not part of how the nodes started together.
             const std::int64_t began =
-                capture.node_clock().leader_ns(Ticks{capture.start_ticks}).value;
+                capture.node_clock().leader_ns(Ticks{capture.start_ticks}).value +
+                std::clamp<std::int64_t>(node.stopped->history_ns, 0, kFarthestNs);
             const std::int64_t bound = std::min(capture.clock.bound_ns, kFarthestNs);
             earliest = std::min(earliest, began - bound);
             latest = std::max(latest, began + bound + capture.start_delay_ns);

@@ -112,6 +112,7 @@ schema::Result<void> TraceRun::prepare() {
     wanted.compress = request_.compress;
     wanted.name = name_;
     wanted.attach_timeout_ms = kAttachTimeoutMs;
+    wanted.history_ms = request_.history_ms;
     Round round;
     round.action = "prepare the capture";
     round.request = [&](NodeState& node, std::uint64_t id) {
@@ -299,8 +300,10 @@ schema::Result<fbs::TraceReplyT> TraceRun::conclude() {
     fbs::TraceReplyT reply = trace_reply(result, joined);
     reply.capture_id = capture_id_;
     reply.job_index = *path;
-    reply.duration_ns =
-        start_ns_.value != 0 ? stop_ns_.value - start_ns_.value : result.duration_ns;
+    // With history the nodes begin at different times, as far back as each of them holds.
+    reply.duration_ns = start_ns_.value != 0 && request_.history_ms == 0
+                            ? stop_ns_.value - start_ns_.value
+                            : result.duration_ns;
     return reply;
 }
 

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <ctime>
 #include <fstream>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +35,7 @@ public:
     std::vector<Half> halves_to_give;
     std::vector<ProcessReport> processes_to_give;
     bool no_pids_here = false;
+    std::int64_t window_holds_ns = 0;  ///< of the time before a capture's instant, once it is armed
     /// Called before a capture ends, with its first tick (0: from the start) and its last: the moment to write halves.
     std::function<void(FakeEngine&, std::uint64_t, std::uint64_t)> on_stop;
 
@@ -43,6 +46,12 @@ public:
             return schema::Error{schema::ErrorCode::kNothingMatched,
                                  "none of the pids is on node " + options_.node};
         }
+        if (request.history.value > 0 && !window_) {
+            return schema::Error{schema::ErrorCode::kRefused,
+                                 "no window is armed on node " + options_.node};
+        }
+        history_ns_ = std::min(request.history.value, window_holds_ns);
+        note_ = history_ns_ < request.history.value ? "of more: armed then" : "";
         capturing_ = request.id;
         name_ = request.name;
         start_ticks_ = ~0ull;
@@ -51,7 +60,7 @@ public:
     Result<void> begin(std::uint64_t capture_id, Nanoseconds start_node_ns) override {
         const std::lock_guard lock(mutex_);
         if (capturing_ != capture_id) return no_such();
-        start_ticks_ = ticks_at_node(start_node_ns);
+        start_ticks_ = ticks_at_node({start_node_ns.value - history_ns_});
         return {};
     }
     Result<void> capture_from_start(const CaptureRequest& request) override {
@@ -84,6 +93,24 @@ public:
         report.start_ticks = start_ticks_;
         report.stop_ticks = ticks_at_node(stop_node_ns);
         report.processes = processes_to_give;
+        report.history_ns = std::exchange(history_ns_, 0);
+        report.window_note = note_;
+        return report;
+    }
+    Result<ArmReport> arm(const ArmRequest& request) override {
+        const std::lock_guard lock(mutex_);
+        if (capturing_ != 0) return refused();
+        ArmReport report;
+        report.changed = window_.has_value();
+        window_.emplace();
+        window_->asked = request;
+        report.window = *window_;
+        return report;
+    }
+    Result<DisarmReport> disarm() override {
+        const std::lock_guard lock(mutex_);
+        DisarmReport report;
+        report.window = std::exchange(window_, std::nullopt);
         return report;
     }
     std::vector<Half> halves(std::uint64_t capture_id) const override {
@@ -97,6 +124,7 @@ public:
         status.capturing = capturing_ != 0;
         status.capture_id = capturing_ != 0 ? capturing_ : last_;
         status.processes = static_cast<std::uint32_t>(processes_to_give.size());
+        status.window = window_;
         status.directory = options_.root + "/" + options_.job;
         return status;
     }
@@ -131,6 +159,9 @@ private:
     std::uint64_t last_ = 0;
     std::uint64_t start_ticks_ = 0;
     std::string name_;
+    std::int64_t history_ns_ = 0;
+    std::string note_;
+    std::optional<WindowReport> window_;
 };
 
 }  // namespace ringside::agent::test

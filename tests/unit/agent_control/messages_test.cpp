@@ -100,6 +100,18 @@ std::vector<MessageBytes> one_of_each() {
     add(fbs::ShutdownRequestT{});
     add(fbs::ShutdownReplyT{});
     add(std::move(error));
+    fbs::ArmRequestT arm;
+    arm.pids = {7};
+    arm.max_bytes = 1 << 20;
+    fbs::ArmReplyT armed;
+    armed.window = made<fbs::WindowStatusT>();
+    armed.window->aged_records = 12345678901234;
+    fbs::DisarmReplyT disarmed;
+    disarmed.left_pieces = 3;
+    add(std::move(arm));
+    add(std::move(armed));
+    add(fbs::DisarmRequestT{});
+    add(std::move(disarmed));
     return all;
 }
 

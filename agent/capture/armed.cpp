@@ -1,0 +1,339 @@
+// The engine's part of an armed window: arming, and the traces that are cut out of it. The window is a capture that goes on; a trace has a
+// range of it copied, while the drain goes on.
+#include <fcntl.h>
+#include <algorithm>
+#include <cmath>
+
+#include "agent/capture/engine_impl.hpp"
+#include "agent/capture/verdict.hpp"
+#include "agent/capture/words.hpp"
+#include "agent/window/piece_file.hpp"
+#include "schema/control_page.hpp"
+
+namespace ringside::agent {
+namespace {
+
+using schema::Error;
+using schema::ErrorCode;
+
+std::string seconds_text(std::int64_t ns) {
+    char text[32];
+    const double seconds = static_cast<double>(ns) / 1e9;
+    std::snprintf(text, sizeof text, seconds < 100 ? "%.3g s" : "%.0f s", seconds);
+    return text;
+}
+
+bool has(std::uint32_t options, schema::CaptureOption option) {
+    return (options & static_cast<std::uint32_t>(option)) != 0;
+}
+
+/// The flags of `ringside arm` for these options.
+std::string flags_of(std::uint32_t options) {
+    std::string flags;
+    if (has(options, schema::CaptureOption::kRecordShapes)) flags += " --record-shapes";
+    if (has(options, schema::CaptureOption::kProfileMemory)) flags += " --profile-memory";
+    return flags;
+}
+
+}  // namespace
+
+Result<ArmReport> EngineImpl::arm(const ArmRequest& request) {
+    Turn turn(*this);
+    if (window() != nullptr) return change_window(request);
+    if (capture_) {
+        return Error{ErrorCode::kRefused, "arm a window on node " + options_.node + ": " +
+                                              capture_text(capture_->request().id) +
+                                              " runs there; wait for its end or stop it"};
+    }
+    find(now_ticks());
+    bury(now_ticks());
+    if (auto known = check_pids("arm a window", request.pids); !known) return known.error();
+    const int directory = table_.directory().descriptor();
+    armed_ = request;
+    if (armed_.max_bytes == 0) armed_.max_bytes = default_window_bytes(directory);
+    CaptureRequest wanted;
+    wanted.pids = request.pids;
+    wanted.source_mask = request.source_mask;
+    wanted.options = request.options;
+    const std::uint64_t now = now_ticks();
+    auto made =
+        Window::create(FileHandle(::fcntl(directory, F_DUPFD_CLOEXEC, 0)),
+                       {options_.job, wanted.id, calibration_, now, wanted.options}, options_.node,
+                       {armed_.keep.value, armed_.max_bytes}, [this] { return now_ticks(); });
+    if (!made) return made.error();
+    auto capture = std::make_unique<Capture>(wanted, std::move(*made), options_.job, calibration_);
+    capture->begin(now);
+    start(std::move(capture));
+    wait_for(turn.lock(), request.attach_timeout,
+             [this] { return window() == nullptr || all_attached(); });
+    if (window() == nullptr) {
+        return Error{ErrorCode::kRefused,
+                     "arm a window on node " + options_.node + ": it was disarmed meanwhile"};
+    }
+    return ArmReport{false, attach_report(), window_report()};
+}
+
+Result<ArmReport> EngineImpl::change_window(const ArmRequest& request) {
+    const bool same = request.pids == armed_.pids && request.source_mask == armed_.source_mask &&
+                      request.options == armed_.options;
+    if (!same) {
+        return Error{ErrorCode::kRefused,
+                     "arm a window on node " + options_.node +
+                         ": it is armed for other processes, sources or options, and what it "
+                         "holds is of those; `ringside disarm` first"};
+    }
+    armed_.keep = request.keep;
+    armed_.max_bytes = request.max_bytes != 0
+                           ? request.max_bytes
+                           : default_window_bytes(table_.directory().descriptor());
+    window()->set_bounds({armed_.keep.value, armed_.max_bytes});
+    return ArmReport{true, attach_report(), window_report()};
+}
+
+WindowReport EngineImpl::window_report() const {
+    const PieceTotals totals = window()->store().totals();
+    const std::int64_t now = node_now().value;
+    WindowReport report;
+    report.asked = armed_;
+    report.armed_ns = now - calibration_.node_ns({window()->begun_ticks()}).value;
+    report.holds_ns = now - calibration_.node_ns({totals.since_ticks}).value;
+    report.bytes = totals.bytes;
+    report.records = totals.records;
+    report.pieces = totals.pieces;
+    report.aged_records = totals.aged_records;
+    if (totals.aged_until_ticks != 0)
+        report.aged_until = calibration_.node_ns({totals.aged_until_ticks});
+    report.lost = window()->losses().lost_total();
+    if (totals.error != 0) {
+        report.error = "write a window's piece: " + error_text(totals.error) +
+                       "; free space in shared memory or arm with a smaller --max-bytes";
+    }
+    return report;
+}
+
+Result<DisarmReport> EngineImpl::disarm() {
+    Turn turn(*this);
+    DisarmReport report;
+    if (excerpt_) {
+        return Error{ErrorCode::kRefused, "disarm node " + options_.node + ": " +
+                                              capture_text(excerpt_->request.id) +
+                                              " is being cut out of the window; wait for its end "
+                                              "or stop it"};
+    }
+    if (window() == nullptr) {
+        if (!capture_) report.left_pieces = remove_pieces(table_.directory().descriptor());
+        return report;
+    }
+    report.window = window_report();
+    wait_until_let_go(turn.lock());
+    if (window() == nullptr) return report;
+    window()->remove();
+    end_capture();
+    table_.forget_removed();
+    return report;
+}
+
+Result<void> EngineImpl::check_armed_for(const CaptureRequest& request) const {
+    const std::string action =
+        "start " + capture_text(request.id) + " on node " + options_.node + ": ";
+    const std::uint32_t missing = request.options & ~armed_.options;
+    if (missing != 0) {
+        return Error{ErrorCode::kRefused, action + "the window there is armed without" +
+                                              flags_of(missing) +
+                                              "; `ringside disarm`, then arm with it"};
+    }
+    if (request.source_mask != ~0u && request.source_mask != armed_.source_mask) {
+        return Error{ErrorCode::kRefused,
+                     action +
+                         "the window there is armed for other sources; `ringside disarm`, "
+                         "then arm for these"};
+    }
+    const auto armed = [&](int pid) {
+        return std::find(armed_.pids.begin(), armed_.pids.end(), pid) != armed_.pids.end();
+    };
+    const bool all_armed =
+        !request.pids.empty() && std::all_of(request.pids.begin(), request.pids.end(), armed);
+    if (!armed_.pids.empty() && !all_armed) {
+        return Error{ErrorCode::kRefused, action + "the window there is armed for the processes " +
+                                              joined(armed_.pids) +
+                                              " alone; name some of them with --pid, or "
+                                              "`ringside disarm`"};
+    }
+    return {};
+}
+
+Result<PrepareReport> EngineImpl::prepare_excerpt(Turn& turn, const CaptureRequest& request) {
+    if (excerpt_ && excerpt_->request.id != request.id) {
+        return Error{ErrorCode::kRefused, "start " + capture_text(request.id) + " on node " +
+                                              options_.node + ": " +
+                                              capture_text(excerpt_->request.id) +
+                                              " runs there; wait for its end or stop it"};
+    }
+    if (!excerpt_) {
+        if (auto fits = check_armed_for(request); !fits) return fits.error();
+        find(now_ticks());
+        if (auto known = check_pids("start " + capture_text(request.id), request.pids); !known)
+            return known.error();
+        auto writer = DumpWriter::create({options_.output_root, request.name, options_.node,
+                                          request.max_bytes, request.compress});
+        if (!writer) return writer.error();
+        excerpt_ = std::make_unique<ExcerptRun>(request, *window(), std::move(*writer));
+    }
+    // Armed a moment ago, some may still be at it.
+    wait_for(turn.lock(), request.attach_timeout, [this] { return !excerpt_ || all_attached(); });
+    if (!excerpt_) return no_such_capture(request.id, options_.node);
+    return attach_report();
+}
+
+bool EngineImpl::reaches(const TrackedProcess& process) const {
+    return !process.ending || process.end_ticks >= excerpt_->excerpt.range().start;
+}
+
+void EngineImpl::include_in_excerpt(TrackedProcess& process) {
+    if (!excerpt_ || excerpt_->stopping || !excerpt_->excerpt.begun() || !process.in_capture)
+        return;
+    if (Capture::meant(excerpt_->request, process) && reaches(process))
+        excerpt_->excerpt.include(Capture::facts_of(process));
+}
+
+void EngineImpl::begin_excerpt(std::uint64_t instant_ticks) {
+    const PieceTotals totals = window()->store().totals();
+    const std::int64_t asked_ns = excerpt_->request.history.value;
+    const Nanoseconds instant = calibration_.node_ns({instant_ticks});
+    const std::uint64_t wanted =
+        asked_ns == 0 ? instant_ticks : calibration_.ticks_at({instant.value - asked_ns}).value;
+    const std::uint64_t start = std::max(wanted, totals.since_ticks);
+    excerpt_->instant_ticks = std::max(instant_ticks, start);
+    if (start > wanted && asked_ns > 0) {
+        std::string why = "it was armed then";
+        if (totals.aged_until_ticks != 0) {
+            why = "older has aged out (" +
+                  (totals.aged_by_bytes ? "bound " + std::to_string(armed_.max_bytes >> 20) + " MiB"
+                                        : "it keeps " + seconds_text(armed_.keep.value)) +
+                  ")";
+        }
+        excerpt_->note = "of " + seconds_text(asked_ns) + ": " + why;
+    }
+    Excerpt& excerpt = excerpt_->excerpt;
+    window()->hold(start);
+    excerpt.begin({options_.job, excerpt_->request.id, calibration_, start, armed_.options});
+    for (const auto& process : table_.all()) include_in_excerpt(*process);
+    excerpt.start();
+}
+
+Result<CaptureReport> EngineImpl::stop_excerpt(Turn& turn, Nanoseconds stop_node_ns) {
+    const std::uint64_t id = excerpt_->request.id;
+    if (excerpt_->stopping) {
+        passed_.wait(turn.lock(), [&] { return !excerpt_ || excerpt_->request.id != id; });
+        if (last_ && last_->id == id) return *last_;
+        return no_such_capture(id, options_.node);
+    }
+    // A trace that is given up before its instant: its dump holds nothing.
+    if (!excerpt_->excerpt.begun()) begin_excerpt(now_ticks());
+    excerpt_->stopping = true;
+    Excerpt& excerpt = excerpt_->excerpt;
+    const std::uint64_t stop = excerpt.set_stop(calibration_.ticks_at(stop_node_ns).value);
+    wait_until_node(turn.lock(), calibration_.node_ns({stop}));
+    CaptureReport report;
+    DumpFooter footer = cut_excerpt(report);
+    std::vector<Half> halves = std::move(halves_);
+    halves_.clear();
+    excerpt.mark_end();
+    const auto losses = window()->losses().within(excerpt.range().start, excerpt.range().stop);
+    // The copy takes its time; the drain goes on.
+    turn.lock().unlock();
+    excerpt.join();
+    excerpt.count_losses(losses);
+    for (ProcessReport& process : report.processes) {
+        const auto index = excerpt.index_of(process.index);
+        if (!index) continue;
+        const ExcerptCount count = excerpt.count(process.index);
+        process.index = *index;
+        process.events = count.kept;
+        process.lost += count.lost;
+        report.records += process.events;
+        report.lost += process.lost;
+    }
+    std::erase_if(halves, [&](const Half& half) {
+        return !excerpt.holds(half.process, half.lane, half.position);
+    });
+    for (Half& half : halves) half.process = *excerpt.index_of(half.process);
+    const DumpReceipt receipt = excerpt.finish(std::move(footer));
+    report.path = receipt.path;
+    report.bytes = receipt.bytes;
+    report.complete = receipt.complete;
+    report.error = receipt.error;
+    turn.lock().lock();
+    for (const RefusedSegment& refused : table_.directory().refused())
+        report.processes.push_back(report_refused(refused.id, refused.cause));
+    halves_ = std::move(halves);
+    last_ = std::move(report);
+    window()->hold(~0ull);
+    excerpt_.reset();
+    passed_.notify_all();
+    return *last_;
+}
+
+/// The last look at everything that the range may hold: drained, told and counted as it is now.
+/// @return the footer without its lanes; processes and halves bear the window's indices
+DumpFooter EngineImpl::cut_excerpt(CaptureReport& report) {
+    const std::uint64_t now = now_ticks();
+    find(now);
+    bury(now);
+    for (const auto& process : table_.all()) {
+        if (process->in_capture && process->segment)
+            process->drainer.drain_all(*buffers_, capture_->range(), now, true);
+    }
+    capture_->flush(table_.all(), *buffers_, now, true);
+    Excerpt& excerpt = excerpt_->excerpt;
+    const TickRange range = excerpt.range();
+    DumpFooter footer;
+    footer.start_ticks = range.start;
+    footer.stop_ticks = range.stop;
+    footer.record_cost_ns = record_cost_ns_;
+    halves_.clear();
+    for (const auto& process : table_.all()) {
+        const auto index = excerpt.index_of(process->index);
+        if (!process->in_capture || !index) continue;
+        excerpt.tell_last(Capture::facts_of(*process));
+        const ProcessCounters before = window()->losses().at(process->index, range.start);
+        auto losses = process->losses_in_capture();
+        for (std::uint32_t i = 0; i < schema::kLossCounters; ++i)
+            losses[i] -= std::min(losses[i], before.losses[i]);
+        footer.unknown_records += process->drainer.unknown_records() - before.unknown_records;
+        const bool ended = process->ending && process->end_ticks <= range.stop;
+        footer.processes.push_back({*index,
+                                    ended ? process->ending->fate : Fate::kRunning,
+                                    ended ? process->end_ticks : range.stop,
+                                    {losses.begin(), losses.end()},
+                                    process->drainer.violations(),
+                                    process->start_delay_ns});
+        report.processes.push_back(report_process(*process, true));
+        report.processes.back().lost = TrackedProcess::passed_over(losses);
+        if (!process->ending) report.processes.back().end_ticks = range.stop;
+        for (const RawHalf& raw : process->drainer.halves().halves()) {
+            if (!range.contains(raw.begin_ticks)) continue;
+            halves_.push_back(told_half(raw, process->index, process->drainer.names()));
+            if (raw.ended && raw.end_ticks > range.stop) halves_.back().ended = false;
+        }
+    }
+    report.id = excerpt_->request.id;
+    report.calibration = calibration_;
+    report.start_ticks = range.start;
+    report.stop_ticks = range.stop;
+    report.record_cost_ns = record_cost_ns_;
+    report.history_ns = calibration_.node_ns({excerpt_->instant_ticks}).value -
+                        calibration_.node_ns({range.start}).value;
+    report.window_note = excerpt_->note;
+    return footer;
+}
+
+/// Processes whose end lies before all that the window holds.
+void EngineImpl::forget_aged() {
+    if (window() == nullptr) return;
+    table_.forget_removed_before(window()->needed_from(), [this](const TrackedProcess& process) {
+        window()->losses().forget(process.index);
+    });
+}
+
+}  // namespace ringside::agent
