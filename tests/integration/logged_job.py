@@ -167,7 +167,7 @@ def test(workspace):
     if on_hosts:
         addresses = (kFirstAddress,) * 3
     directory, told, logs = traced_logged_job(workspace, rounds=2 if variant == "twice" else 1, addresses=addresses,
-                                              make_nodes=three_hosts if on_hosts else three_nodes,
+                                              make_nodes=three_hosts if on_hosts else three_nodes, armed=variant == "armed",
                                               environment=None if modes_known else {"RINGSIDE_PYTHON": "0"})
     job = Job(directory)
     check(not job.problems(), "the reader: %s", "; ".join(job.problems()))

@@ -21,23 +21,31 @@ def three_hosts(workspace):
             for n, host in enumerate(hosts.hosts)]
 
 
-def traced_logged_job(workspace, rounds=1, addresses=("127.0.0.1",) * 3, environment=None, make_nodes=three_nodes):
+def traced_logged_job(workspace, rounds=1, addresses=("127.0.0.1",) * 3, environment=None, make_nodes=three_nodes, armed=False):
     """logged_job.py, one worker a node, all its calls inside the capture.
+    @param armed  the nodes keep windows, and the capture is asked for when all calls are over
     @return (directory, the command's JSON, the paths of the job's own logs)
     """
     nodes = make_nodes(workspace)
     workers = Workers(workspace, nodes, "logged_job.py", "--log", workspace.path("log.%RANK%"), "--rounds", str(rounds),
                       addresses=addresses, environment=environment)
     workers.await_ready()
-    trace = Trace(workspace, nodes, workspace.path("trace"))
-    workspace.announce("go")
-    workspace.await_condition("done", workers.children)
-    told = trace.end()
+    output = workspace.path("trace")
+    if armed:
+        workspace.ringside("arm", "--hosts", ",".join(node.endpoint for node in nodes), "--keep", "60s", "--max-bytes", "64M")
+        workspace.announce("go")
+        workspace.await_condition("done", workers.children)
+        told = workspace.json("trace", "--hosts", ",".join(node.endpoint for node in nodes), "--history", "60s", "--duration", "50ms", "-o", output)
+    else:
+        trace = Trace(workspace, nodes, output)
+        workspace.announce("go")
+        workspace.await_condition("done", workers.children)
+        told = trace.end()
     workers.leave()
     for node in nodes:
         wait_until("the segments of %s to go" % node.name, lambda node=node: not node.segments())
         node.stop()
-    return trace.output, told, [workspace.path("log.%d" % n) for n in range(3)]
+    return output, told, [workspace.path("log.%d" % n) for n in range(3)]
 
 
 def traced_killed_job(workspace):

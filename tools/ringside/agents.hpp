@@ -44,12 +44,12 @@ Result<Agents> agents_of(const AgentChoice& choice);
 /// @param take   called with each endpoint and its reply
 /// @return 0, or the exit code of the first error; each error has been said
 template <class Reply, class Request, class Take>
-int ask_each(const Agents& agents, const Take& take) {
+int ask_each(const Agents& agents, const Request& request, const Take& take) {
     int status = kExitGood;
     for (const std::string& endpoint : agents.endpoints) {
         auto client = agents.connect(endpoint);
         auto reply =
-            client ? (*client)->template ask<Reply>(Request{}) : Result<Reply>(client.error());
+            client ? (*client)->template ask<Reply>(request) : Result<Reply>(client.error());
         if (reply) {
             take(endpoint, *reply);
             continue;

@@ -44,6 +44,8 @@ struct Verb {
 
 Action setup_run(CLI::App& verb, const Words& rest);
 Action setup_trace(CLI::App& verb, const Words& rest);
+Action setup_arm(CLI::App& verb, const Words& rest);
+Action setup_disarm(CLI::App& verb, const Words& rest);
 Action setup_status(CLI::App& verb, const Words& rest);
 Action setup_ps(CLI::App& verb, const Words& rest);
 Action setup_table(CLI::App& verb, const Words& rest);

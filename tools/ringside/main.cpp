@@ -19,6 +19,8 @@ namespace {
 constexpr std::array kVerbs = {
     Verb{"run", "trace one command from its first to its last instruction", setup_run, true},
     Verb{"trace", "capture from running jobs, on one node or many", setup_trace},
+    Verb{"arm", "keep a window, so that a capture may begin before its trigger", setup_arm},
+    Verb{"disarm", "end the window, and give back what it takes", setup_disarm},
     Verb{"status", "who the agents are and what they do", setup_status},
     Verb{"ps", "the processes that the agents see, and their sources", setup_ps},
     Verb{"table", "a capture as torch prints its profile, RPCs included", setup_table},

@@ -7,6 +7,8 @@
 #include <cstddef>
 
 #include "agent/control/endpoint.hpp"
+#include "schema/ids.hpp"
+#include "tools/ringside/words.hpp"
 
 namespace ringside::tools {
 
@@ -43,11 +45,24 @@ Result<std::string> endpoint_of(const std::string& text) {
     return endpoint;
 }
 
+Result<std::uint32_t> source_bit(const std::string& name) {
+    std::string known;
+    for (std::uint8_t id = 1; id <= static_cast<std::uint8_t>(schema::SourceId::kItt); ++id) {
+        const std::string source = source_word(id);
+        if (source == name) {
+            return std::uint32_t{1} << id;
+        }
+        known += known.empty() ? "" : ", ";
+        known += source;
+    }
+    return usage("--sources: '" + name + "' is no source; name some of " + known);
+}
+
 }  // namespace
 
-Result<std::uint32_t> parse_duration_ms(std::string_view text) {
+Result<std::uint32_t> parse_duration_ms(std::string_view text, std::string_view option) {
     const Error wrong =
-        usage("--duration: '" + std::string(text) +
+        usage(std::string(option) + ": '" + std::string(text) +
               "' is no duration; write a number and its unit, as 500ms, 2s or 1.5m (1ms to 24h)");
     double value = 0;
     const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -110,6 +125,21 @@ Result<std::vector<std::string>> parse_hosts(std::string_view text) {
         hosts.push_back(*endpoint);
     }
     return hosts;
+}
+
+Result<std::uint32_t> parse_sources(std::string_view text) {
+    if (text.empty()) {
+        return std::uint32_t{0xffffffffu};
+    }
+    std::uint32_t mask = 0;
+    for (const std::string& part : split_commas(text)) {
+        const auto bit = source_bit(part);
+        if (!bit) {
+            return bit.error();
+        }
+        mask |= *bit;
+    }
+    return mask;
 }
 
 Result<std::vector<std::int32_t>> parse_pids(const std::vector<std::string>& texts) {

@@ -16,8 +16,10 @@ using schema::Result;
 
 /// `500ms`, `2s`, `1.5s`, `3m`; a number without a unit is refused, since dyno's users mean ms and everybody else s.
 /// @return 1 ms to 24 h
+/// @param option  whose value it is, for the message
 /// @errors Usage
-Result<std::uint32_t> parse_duration_ms(std::string_view text);
+Result<std::uint32_t> parse_duration_ms(std::string_view text,
+                                        std::string_view option = "--duration");
 
 /// `5000000`, `2000K`, `500M`, `2G`, with or without `B` or `iB` behind: powers of 1024.
 /// @return 1 MiB or more: a dump is written in pieces of some 256 KiB
@@ -32,6 +34,10 @@ Result<std::vector<std::string>> parse_hosts(std::string_view text);
 /// Process ids, `12` or `12,13` each.
 /// @errors Usage
 Result<std::vector<std::int32_t>> parse_pids(const std::vector<std::string>& texts);
+
+/// Sources by their names, `nvtx` or `nvtx,torch`, as a mask with a bit for each; empty: all.
+/// @errors Usage: no source of that name
+Result<std::uint32_t> parse_sources(std::string_view text);
 
 /// The arguments of `run`, taken apart before any is parsed: everything from the first word that is no option of ours is the
 /// command's, `--` or not, so that its options are never taken for ours.

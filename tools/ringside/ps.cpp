@@ -8,6 +8,7 @@
 #include "tools/ringside/agents.hpp"
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/json_text.hpp"
+#include "tools/ringside/window_report.hpp"
 #include "tools/ringside/words.hpp"
 
 namespace ringside::tools {
@@ -91,11 +92,17 @@ int run_ps(const PsOptions& options) {
     nlohmann::json list = nlohmann::json::array();
     std::vector<std::vector<std::string>> rows = {
         {"NODE", "PID", "RANK", "WORKER", "STATE", "EVENTS", "LOST", "SOURCES", "COMMAND"}};
-    const int status = ask_each<fbs::ProcessesReplyT, fbs::ProcessesRequestT>(
-        *agents, [&](const std::string&, const fbs::ProcessesReplyT& reply) {
+    std::string armed;
+    const int status = ask_each<fbs::ProcessesReplyT>(
+        *agents, fbs::ProcessesRequestT{},
+        [&](const std::string&, const fbs::ProcessesReplyT& reply) {
+            if (reply.window) {
+                armed += "node " + reply.node + " is armed: " + window_text(*reply.window) + "\n";
+            }
             for (const auto& process : reply.processes) {
                 if (process != nullptr && process->process != nullptr) {
                     list.push_back(as_json(reply.node, *process));
+                    list.back()["armed"] = reply.window != nullptr;
                     rows.push_back(as_row(reply.node, *process));
                 }
             }
@@ -103,7 +110,7 @@ int run_ps(const PsOptions& options) {
     if (status != kExitGood && list.empty()) {
         return status;
     }
-    const auto printed = print(options.json ? json_text(list) : columns(rows));
+    const auto printed = print(options.json ? json_text(list) : columns(rows) + armed);
     return printed ? status : fail(printed.error());
 }
 

@@ -3,11 +3,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "schema/units.hpp"
 #include "tools/ringside/agents.hpp"
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/json_text.hpp"
+#include "tools/ringside/window_report.hpp"
 #include "tools/ringside/words.hpp"
 
 namespace ringside::tools {
@@ -37,25 +39,36 @@ nlohmann::json as_json(const std::string& asked, const fbs::StatusReplyT& reply)
         {"lost", reply.lost},
         {"bytes", reply.bytes},
         {"record_cost_ns", reply.record_cost_ns},
+        {"armed", reply.window != nullptr},
+        {"window", reply.window ? window_json(*reply.window) : nlohmann::json(nullptr)},
+        {"left_pieces", reply.left_pieces},
+        {"left_bytes", reply.left_bytes},
     };
 }
 
 std::string as_text(const std::string& asked, const fbs::StatusReplyT& reply) {
-    const std::string state = reply.capturing ? "capturing" : "idle";
+    const std::string armed = reply.window ? "armed" : "idle";
+    const std::string state = reply.capturing ? "capturing" : armed;
     const std::string which =
         reply.capturing ? "so far " : (reply.capture_id != 0 ? "last capture " : "");
     std::string counts = which + grouped(reply.events) + " events, " + grouped(reply.lost) +
                          " lost, " + bytes_text(reply.bytes);
-    return "node " + reply.node + " on " + reply.host + ": " + state + "\n" +
-           columns({
-               {"  agent", "pid " + std::to_string(reply.pid) + ", version " + reply.version +
-                               ", up " + time_text(reply.uptime_ns)},
-               {"  endpoint", asked},
-               {"  job", reply.job + " in " + reply.directory},
-               {"  output", reply.output},
-               {"  processes", std::to_string(reply.processes)},
-               {"  records", counts},
-           });
+    std::vector<std::vector<std::string>> rows = {
+        {"  agent", "pid " + std::to_string(reply.pid) + ", version " + reply.version + ", up " +
+                        time_text(reply.uptime_ns)},
+        {"  endpoint", asked},
+        {"  job", reply.job + " in " + reply.directory},
+        {"  output", reply.output},
+        {"  processes", std::to_string(reply.processes)},
+        {"  records", counts},
+    };
+    if (reply.window) {
+        rows.push_back({"  window", window_text(*reply.window)});
+    }
+    if (reply.left_pieces != 0) {
+        rows.push_back({"  window", left_text(reply.left_pieces, reply.left_bytes)});
+    }
+    return "node " + reply.node + " on " + reply.host + ": " + state + "\n" + columns(rows);
 }
 
 int run_status(const StatusOptions& options) {
@@ -65,8 +78,9 @@ int run_status(const StatusOptions& options) {
     }
     nlohmann::json list = nlohmann::json::array();
     std::string text;
-    const int status = ask_each<fbs::StatusReplyT, fbs::StatusRequestT>(
-        *agents, [&](const std::string& endpoint, const fbs::StatusReplyT& reply) {
+    const int status = ask_each<fbs::StatusReplyT>(
+        *agents, fbs::StatusRequestT{},
+        [&](const std::string& endpoint, const fbs::StatusReplyT& reply) {
             list.push_back(as_json(endpoint, reply));
             text += as_text(endpoint, reply);
         });

@@ -33,6 +33,7 @@ struct Options {
     std::string output;
     std::string max_bytes;
     bool compress = false;
+    std::string history;
     bool finish = false;
     bool json = false;
     bool record_shapes = false;
@@ -99,6 +100,13 @@ Result<fbs::TraceRequestT> request_of(const Options& options,
             return max_bytes.error();
         }
         request.max_bytes = *max_bytes;
+    }
+    if (!options.history.empty()) {
+        const auto history = parse_duration_ms(options.history, "--history");
+        if (!history) {
+            return history.error();
+        }
+        request.history_ms = *history;
     }
     request.peers.assign(endpoints.begin() + 1, endpoints.end());
     request.duration_ms = *duration;
@@ -228,6 +236,10 @@ Action setup_trace(CLI::App& verb, const Words&) {
     CLI::Option* const compress =
         verb.add_flag("--compress", options->compress,
                       "dumps with zstd: smaller, for three times the agents' processor time");
+    CLI::Option* const history =
+        verb.add_option("--history", options->history,
+                        "begin so long before now, out of the windows that `ringside arm` keeps")
+            ->type_name("TIME");
     verb.add_flag("--finish", options->finish,
                   "end the captures that run from the start (ringside-agent --capture-from-start)")
         ->excludes(duration)
@@ -235,7 +247,8 @@ Action setup_trace(CLI::App& verb, const Words&) {
         ->excludes(shapes)
         ->excludes(memory)
         ->excludes(bound)
-        ->excludes(compress);
+        ->excludes(compress)
+        ->excludes(history);
     verb.add_option("-o,--output", options->output,
                     "where dumps and index go; default ringside-<job>-<pid>")
         ->type_name("DIR");
@@ -245,11 +258,13 @@ Action setup_trace(CLI::App& verb, const Words&) {
         "Examples:\n"
         "  ringside trace --duration 2s\n"
         "  ringside trace --hosts ipc:///tmp/a.sock,ipc:///tmp/b.sock -o DIR\n"
+        "  ringside trace --history 5s --duration 1s     (after `ringside arm`)\n"
         "Ctrl-C ends the capture early and writes what there is; a second one gives it up.\n"
         "Exit status: 0 all verdicts good and nothing lost, 1 not so (killed, hung, refused, "
         "unreachable, records lost, ...), 2 "
         "usage,\n"
-        "3 nothing matched, 4 no agent there, 5 refused, 130 given up by Ctrl-C");
+        "3 nothing matched, 4 no agent there, 5 refused (--history where nothing is armed, ...), "
+        "130 given up by Ctrl-C");
     return [options] { return run_trace(*options); };
 }
 

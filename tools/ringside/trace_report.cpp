@@ -28,6 +28,15 @@ std::int64_t overhead_ns(const fbs::TraceNodeT& node) {
     return static_cast<std::int64_t>(static_cast<double>(node.records) * node.record_cost_ns);
 }
 
+/// "; history 3.2 s", and where that is not all that was asked: why.
+std::string history_text(const fbs::TraceNodeT& node) {
+    if (node.history_ns == 0 && node.window_note.empty()) {
+        return "";
+    }
+    return "; history " + time_text(node.history_ns) +
+           (node.window_note.empty() ? "" : " " + node.window_note);
+}
+
 std::string node_line(const fbs::TraceNodeT& node) {
     const std::string who = "node " + node.name + (node.host.empty() ? "" : " on " + node.host);
     if (!node.error.empty() && node.path.empty()) {
@@ -36,7 +45,8 @@ std::string node_line(const fbs::TraceNodeT& node) {
     return who + ": " + grouped(node.records) + " records, " + grouped(node.lost) + " lost, " +
            bytes_text(node.bytes) + ", " + clock_text(node) + ", started " +
            time_text(node.start_delay_ns) + " late, cost " + time_text(overhead_ns(node)) +
-           " (estimate)" + (node.error.empty() ? "" : "; " + node.error) + "\n";
+           " (estimate)" + history_text(node) + (node.error.empty() ? "" : "; " + node.error) +
+           "\n";
 }
 
 std::string verdict_line(const fbs::ProcessVerdictT& process) {
@@ -78,6 +88,8 @@ nlohmann::json node_json(const fbs::TraceNodeT& node) {
         {"start_delay_ns", node.start_delay_ns},
         {"record_cost_ns", node.record_cost_ns},
         {"overhead_estimate_ns", overhead_ns(node)},
+        {"history_ns", node.history_ns},
+        {"window_note", node.window_note},
     };
     if (node.clock != nullptr) {
         json["clock"] = {

@@ -36,6 +36,22 @@ TEST_CASE("duration: what is none is a usage error that names it") {
     }
 }
 
+TEST_CASE("duration: the message names the option that it is of") {
+    CHECK(parse_duration_ms("5", "--history").error().message.rfind("--history: '5'", 0) == 0);
+}
+
+TEST_CASE("sources: their names make a mask, none is all") {
+    using ringside::tools::parse_sources;
+    CHECK(*parse_sources("") == 0xffffffffu);
+    CHECK(*parse_sources("torch") == 1u << 1);
+    CHECK(*parse_sources("nvtx,itt") == (1u << 2 | 1u << 7));
+    for (const char* text : {"none", "torch,", "Torch", "all"}) {
+        CAPTURE(text);
+        REQUIRE_FALSE(parse_sources(text));
+        CHECK(parse_sources(text).error().code == ErrorCode::kUsage);
+    }
+}
+
 TEST_CASE("hosts: one, several, in their order") {
     CHECK(*parse_hosts("ipc:///a.sock") == Words{"ipc:///a.sock"});
     CHECK(*parse_hosts("ipc:///b,ipc:///a") == Words{"ipc:///b", "ipc:///a"});
