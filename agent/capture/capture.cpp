@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/capture/perturbation.hpp"
 #include "agent/capture/verdict.hpp"
 
 namespace ringside::agent {
@@ -67,6 +68,7 @@ bool Capture::include(TrackedProcess& process) {
 void Capture::ordered(std::uint32_t word, std::uint64_t now_ticks) {
     on_word_ = word;
     order_ticks_ = now_ticks;
+    order_cpu_ns_ = own_cpu_ns();
 }
 
 void Capture::begin(std::uint64_t start_ticks) {
@@ -216,7 +218,10 @@ CaptureReport Capture::finish(const std::vector<std::unique_ptr<TrackedProcess>>
                               std::uint64_t now_ticks, double record_cost_ns) {
     DumpFooter totals = footer(processes, now_ticks);
     totals.record_cost_ns = record_cost_ns;
+    totals.perturbation = perturbation_of(totals, processes, calibration_);
+    totals.perturbation.agent_cpu_ns = own_cpu_ns() - order_cpu_ns_;
     CaptureReport report;
+    report.perturbation = totals.perturbation;
     report.id = request_.id;
     report.calibration = calibration_;
     report.start_ticks = totals.start_ticks;

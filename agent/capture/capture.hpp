@@ -92,6 +92,7 @@ private:
     Phase phase_ = Phase::kAttaching;
     TickRange range_;
     std::uint64_t order_ticks_ = 0;
+    std::int64_t order_cpu_ns_ = 0;  ///< of the agent, when it gave the order
     std::uint32_t on_word_ = 0;
     std::uint32_t off_word_ = 0;
     std::uint32_t next_index_ = 0;

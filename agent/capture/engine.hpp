@@ -162,6 +162,15 @@ struct DisarmReport {
     std::size_t left_pieces = 0;         ///< those of a dead agent that were removed
 };
 
+/// What a capture cost the job on this node; as in dump.fbs.
+struct Perturbation {
+    std::uint64_t records = 0;
+    std::uint64_t cost_ns = 0;
+    std::uint64_t job_time_ns = 0;
+    std::int64_t slowest_start_ns = -1;
+    std::int64_t agent_cpu_ns = -1;
+};
+
 struct CaptureReport {
     std::uint64_t id = 0;
     std::string path;  ///< of the dump, absolute; exists and verifies
@@ -174,6 +183,7 @@ struct CaptureReport {
     std::uint64_t start_ticks = 0;
     std::uint64_t stop_ticks = 0;
     double record_cost_ns = 0;
+    Perturbation perturbation;
     std::vector<ProcessReport> processes;
     std::int64_t history_ns = 0;  ///< from start_ticks to the agreed instant
     std::string window_note;      ///< where that is less than what was asked: why

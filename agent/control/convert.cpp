@@ -20,6 +20,16 @@ std::unique_ptr<fbs::CalibrationT> calibration_table(const Calibration& calibrat
     return table;
 }
 
+std::unique_ptr<fbs::PerturbationT> perturbation_table(const Perturbation& perturbation) {
+    auto table = std::make_unique<fbs::PerturbationT>();
+    table->records = perturbation.records;
+    table->cost_ns = perturbation.cost_ns;
+    table->job_time_ns = perturbation.job_time_ns;
+    table->slowest_start_ns = perturbation.slowest_start_ns;
+    table->agent_cpu_ns = perturbation.agent_cpu_ns;
+    return table;
+}
+
 std::unique_ptr<fbs::ProcessResultT> process_result(const ProcessReport& report) {
     ProcessOutcome outcome = outcome_of(report);
     auto table = std::make_unique<fbs::ProcessResultT>();
@@ -156,6 +166,7 @@ fbs::StopReplyT stop_reply(const Engine& engine, const AgentIdentity& identity,
     reply.start_ticks = report.start_ticks;
     reply.stop_ticks = report.stop_ticks;
     reply.record_cost_ns = report.record_cost_ns;
+    reply.perturbation = perturbation_table(report.perturbation);
     for (const ProcessReport& process : report.processes)
         reply.processes.push_back(process_result(process));
     reply.halves_count = halves_count;

@@ -78,6 +78,8 @@ fbs::TraceNodeT node_of(const NodeState& state, const NodeCapture& capture) {
     node.record_cost_ns = state.stopped->record_cost_ns;
     node.history_ns = state.stopped->history_ns;
     node.window_note = state.stopped->window_note;
+    if (state.stopped->perturbation)
+        node.perturbation = std::make_unique<fbs::PerturbationT>(*state.stopped->perturbation);
     return node;
 }
 

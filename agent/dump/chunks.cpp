@@ -153,10 +153,14 @@ void build_footer(FlatBufferBuilder& builder, const DumpFooter& footer,
             builder, end.process, static_cast<fbs::Fate>(end.fate), end.ticks, &end.losses,
             end.violations, end.start_delay_ns));
     }
+    const Perturbation& cost = footer.perturbation;
+    const auto perturbation =
+        fbs::CreatePerturbation(builder, cost.records, cost.cost_ns, cost.job_time_ns,
+                                cost.slowest_start_ns, cost.agent_cpu_ns);
     finish(builder, fbs::Body::Footer,
            fbs::CreateFooterDirect(builder, footer.start_ticks, footer.stop_ticks, &lanes, &ends,
                                    records, lost, footer.unknown_records, bytes_before,
-                                   footer.record_cost_ns));
+                                   footer.record_cost_ns, perturbation));
 }
 
 }  // namespace ringside::agent

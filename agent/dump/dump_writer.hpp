@@ -57,6 +57,7 @@ struct DumpFooter {
     std::vector<ProcessEndFacts> processes;
     std::uint64_t unknown_records = 0;
     double record_cost_ns = 0;
+    Perturbation perturbation;
 };
 
 struct DumpReceipt {

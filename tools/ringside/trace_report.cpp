@@ -2,6 +2,7 @@
 #include "tools/ringside/trace_report.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "tools/ringside/command.hpp"
@@ -23,8 +24,16 @@ std::string clock_text(const fbs::TraceNodeT& node) {
            time_text(node.clock->bound_ns());
 }
 
+double share_percent(const fbs::PerturbationT& cost) {
+    constexpr double kPercent = 100;
+    return cost.job_time_ns == 0 ? 0
+                                 : kPercent * static_cast<double>(cost.cost_ns) /
+                                       static_cast<double>(cost.job_time_ns);
+}
+
 /// What the records cost the job, by the price of one that the node measured.
 std::int64_t overhead_ns(const fbs::TraceNodeT& node) {
+    if (node.perturbation != nullptr) return static_cast<std::int64_t>(node.perturbation->cost_ns);
     return static_cast<std::int64_t>(static_cast<double>(node.records) * node.record_cost_ns);
 }
 
@@ -37,6 +46,19 @@ std::string history_text(const fbs::TraceNodeT& node) {
            (node.window_note.empty() ? "" : " " + node.window_note);
 }
 
+/// The node's receipt; an agent of before it says what its records cost and no more.
+std::string cost_text(const fbs::TraceNodeT& node) {
+    std::string text = ", cost " + time_text(overhead_ns(node));
+    if (node.perturbation == nullptr) return text + " (estimate)";
+    const fbs::PerturbationT& cost = *node.perturbation;
+    char share[32];
+    std::snprintf(share, sizeof share, "%.4f %%", share_percent(cost));
+    text += ", " + std::string(share) + " of its processes' " +
+            time_text(static_cast<std::int64_t>(cost.job_time_ns)) + " (estimate)";
+    if (cost.slowest_start_ns >= 0) text += ", slowest start " + time_text(cost.slowest_start_ns);
+    return text + ", agent's CPU time " + time_text(cost.agent_cpu_ns);
+}
+
 std::string node_line(const fbs::TraceNodeT& node) {
     const std::string who = "node " + node.name + (node.host.empty() ? "" : " on " + node.host);
     if (!node.error.empty() && node.path.empty()) {
@@ -44,17 +66,18 @@ std::string node_line(const fbs::TraceNodeT& node) {
     }
     return who + ": " + grouped(node.records) + " records, " + grouped(node.lost) + " lost, " +
            bytes_text(node.bytes) + ", " + clock_text(node) + ", started " +
-           time_text(node.start_delay_ns) + " late, cost " + time_text(overhead_ns(node)) +
-           " (estimate)" + history_text(node) + (node.error.empty() ? "" : "; " + node.error) +
-           "\n";
+           time_text(node.start_delay_ns) + " late" + cost_text(node) + history_text(node) +
+           (node.error.empty() ? "" : "; " + node.error) + "\n";
 }
 
 std::string verdict_line(const fbs::ProcessVerdictT& process) {
     return "  pid " + std::to_string(process.pid) +
            (process.rank < 0 ? "" : " rank " + std::to_string(process.rank)) + ": " +
            verdict_word(process.verdict) +
-           (process.reason.empty() ? "" : " (" + process.reason + ")") + ", " +
-           grouped(process.events) + " events, " + grouped(process.lost) +
+           (process.reason.empty() ? "" : " (" + process.reason + ")") +
+           (process.start_delay_ns < 0 ? ""
+                                       : ", started after " + time_text(process.start_delay_ns)) +
+           ", " + grouped(process.events) + " events, " + grouped(process.lost) +
            " lost: " + one_line(process.command) + "\n";
 }
 
@@ -91,6 +114,17 @@ nlohmann::json node_json(const fbs::TraceNodeT& node) {
         {"history_ns", node.history_ns},
         {"window_note", node.window_note},
     };
+    if (node.perturbation != nullptr) {
+        const fbs::PerturbationT& cost = *node.perturbation;
+        json["perturbation"] = {
+            {"records", cost.records},
+            {"cost_ns", cost.cost_ns},
+            {"job_time_ns", cost.job_time_ns},
+            {"share_percent", share_percent(cost)},
+            {"slowest_start_ns", cost.slowest_start_ns},
+            {"agent_cpu_ns", cost.agent_cpu_ns},
+        };
+    }
     if (node.clock != nullptr) {
         json["clock"] = {
             {"reference_node_ns", node.clock->reference_node_ns()},

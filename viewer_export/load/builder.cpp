@@ -200,6 +200,10 @@ void JobBuilder::add_footer(const fbs::Footer& footer) {
     node.start_ticks = footer.start_ticks();
     node.stop_ticks = std::max(node.stop_ticks, footer.stop_ticks());
     node.record_cost_ns = footer.record_cost_ns();
+    if (const fbs::Perturbation* cost = footer.perturbation(); cost != nullptr) {
+        node.perturbation = {cost->records(),          cost->cost_ns(),      cost->job_time_ns(),
+                             cost->slowest_start_ns(), cost->agent_cpu_ns(), true};
+    }
     node.footer_records += footer.records();
     node.unknown_records += footer.unknown_records();
     if (footer.lanes() != nullptr) {

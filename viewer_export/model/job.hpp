@@ -79,6 +79,16 @@ struct ClockCorrection {
     std::int64_t leader_ns(std::int64_t node_ns) const;
 };
 
+/// What a capture cost the job on one node, as in dump.fbs.
+struct Perturbation {
+    std::uint64_t records = 0;
+    std::uint64_t cost_ns = 0;
+    std::uint64_t job_time_ns = 0;
+    std::int64_t slowest_start_ns = -1;
+    std::int64_t agent_cpu_ns = -1;
+    bool known = false;  ///< the dump says so
+};
+
 /// One node's dump or, where its dump is missing, what the index says of it.
 struct Node {
     std::string name;
@@ -96,6 +106,7 @@ struct Node {
     std::uint64_t start_ticks = 0;
     std::uint64_t stop_ticks = 0;
     double record_cost_ns = 0;  ///< of one record, measured on this node
+    Perturbation perturbation;
     std::uint64_t footer_records = 0;
     std::uint64_t unknown_records = 0;  ///< kinds that this reader doesn't know
 };

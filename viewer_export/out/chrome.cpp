@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "viewer_export/out/chrome_events.hpp"
+#include "viewer_export/out/cost.hpp"
 #include "viewer_export/out/file_sink.hpp"
 #include "viewer_export/out/json_writer.hpp"
 
@@ -30,7 +31,8 @@ std::int64_t first_ns(const model::Job& job) {
 void write_nodes(const model::Job& job, JsonWriter& json) {
     json.key("nodes");
     json.begin_array();
-    for (const model::Node& node : job.nodes) {
+    for (model::Index i = 0; i < job.nodes.size(); ++i) {
+        const model::Node& node = job.nodes[i];
         json.begin_object();
         json.field("name", node.name);
         json.field("host", node.host);
@@ -40,6 +42,7 @@ void write_nodes(const model::Job& job, JsonWriter& json) {
             json.field("clock_drift_ppb", node.clock.drift_ppb);
             json.field("clock_bound_ns", node.clock.bound_ns);
         }
+        write_cost(json, job, i);
         json.end_object();
     }
     json.end_array();

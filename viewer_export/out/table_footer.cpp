@@ -8,6 +8,7 @@
 
 #include "schema/segment.hpp"
 #include "viewer_export/model/rpc_tree.hpp"
+#include "viewer_export/out/cost.hpp"
 
 namespace ringside::viewer_export {
 
@@ -173,6 +174,7 @@ std::vector<std::string> table_footer(const model::Job& job, const std::vector<T
     if (std::string passed = passed_over_line(job); !passed.empty())
         lines.push_back(std::move(passed));
     lines.push_back(clock_line(job));
+    if (std::string cost = cost_line(job); !cost.empty()) lines.push_back(std::move(cost));
     for (const std::string& line : source_lines(job)) lines.push_back(line);
     if (!job.damage.empty()) {
         lines.push_back("Damaged: " + count(job.damage.size(), "note", "notes") +

@@ -1,6 +1,7 @@
 // The table's rows and totals as one JSON object, for scripts. Times in microseconds.
 #include <algorithm>
 
+#include "viewer_export/out/cost.hpp"
 #include "viewer_export/out/json_writer.hpp"
 #include "viewer_export/out/table.hpp"
 
@@ -81,7 +82,8 @@ void write_totals(JsonWriter& json, const model::Job& job) {
 void write_nodes(JsonWriter& json, const model::Job& job) {
     json.key("nodes");
     json.begin_array();
-    for (const model::Node& node : job.nodes) {
+    for (model::Index i = 0; i < job.nodes.size(); ++i) {
+        const model::Node& node = job.nodes[i];
         json.begin_object();
         json.field("name", node.name);
         json.field("host", node.host);
@@ -92,6 +94,7 @@ void write_nodes(JsonWriter& json, const model::Job& job) {
             json.field("clock_drift_ppb", node.clock.drift_ppb);
             json.field("clock_bound_ns", node.clock.bound_ns);
         }
+        write_cost(json, job, i);
         json.end_object();
     }
     json.end_array();

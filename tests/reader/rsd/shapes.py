@@ -25,8 +25,9 @@ kDumpReader = Reader([
     Shape("LaneTotals", "u32 process", "u32 lane", "u32 generation", "i32 tid", "u64 written", "u64 kept", "u64 outside", "u64 lost",
           "u64 first_lost_ticks", "u64 last_lost_ticks"),
     Shape("ProcessEnd", "u32 process", "u8 fate", "u64 ticks", "[u64] losses", "u64 violations", "i64 start_delay_ns = -1"),
+    Shape("Perturbation", "u64 records", "u64 cost_ns", "u64 job_time_ns", "i64 slowest_start_ns = -1", "i64 agent_cpu_ns = -1"),
     Shape("Footer", "u64 start_ticks", "u64 stop_ticks", "[LaneTotals] lanes", "[ProcessEnd] processes", "u64 records", "u64 lost",
-          "u64 unknown_records", "u64 bytes", "f64 record_cost_ns"),
+          "u64 unknown_records", "u64 bytes", "f64 record_cost_ns", "Perturbation perturbation"),
     Shape("Packed", "u8 packing = 1", "u32 bytes", "[u8] data"),
     Shape("Chunk", "union:FileHeader|Process|Names|Blocks|Footer|Packed body"),
 ])

@@ -1,6 +1,7 @@
 // What the engine says of a capture adds up: overruns, the bound of the dump, halves and the records that they stand for.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 #include <thread>
 #include <vector>
@@ -42,6 +43,41 @@ TEST_CASE("engine: accounts are exact when lanes overrun under it, on several th
     }
     CHECK(dump.footer.processes.at(0)->violations == 0);
     CHECK(report.lost > 0);
+}
+
+TEST_CASE("engine: the receipt has the lanes' records, the processes' time, the slowest start") {
+    Node node;
+    node.open();
+    FakeSegment quick(node.job, {.pid = 100}), slow(node.job, {.pid = 101});
+    FakeLane& lane = quick.add_lane(16);
+    const auto name = quick.intern("op");
+    const FakeShim shim(node.job, quick), other(node.job, slow);
+    REQUIRE(node.sees(2));
+    REQUIRE(node.engine->prepare(Node::request()));
+    REQUIRE(eventually([&] {
+        const auto all = node.engine->processes();
+        return std::all_of(all.begin(), all.end(), [](const auto& one) { return one.attached; });
+    }));
+    REQUIRE(node.engine->begin(Node::request().id, node.engine->node_now()));
+    for (int i = 0; i < 100; ++i) lane.range(name, ticks_now(), ticks_now());
+    const CaptureReport report = node.stop();
+    const DumpFile dump = read_dump(report.path);
+    check_accounts(dump);
+    REQUIRE(dump.footer.perturbation != nullptr);
+    const fbs::PerturbationT& cost = *dump.footer.perturbation;
+    CHECK(cost.records == dump.footer.records + dump.footer.lost);
+    CHECK(cost.cost_ns == static_cast<std::uint64_t>(static_cast<double>(cost.records) *
+                                                     dump.footer.record_cost_ns));
+    const auto capture_ns =
+        static_cast<double>(report.calibration.node_ns({dump.footer.stop_ticks}).value -
+                            report.calibration.node_ns({dump.footer.start_ticks}).value);
+    CHECK(static_cast<double>(cost.job_time_ns) == doctest::Approx(2 * capture_ns));
+    std::int64_t slowest = -1;
+    for (const auto& end : dump.footer.processes) slowest = std::max(slowest, end->start_delay_ns);
+    CHECK(slowest >= 0);
+    CHECK(cost.slowest_start_ns == slowest);
+    CHECK(cost.agent_cpu_ns > 0);
+    CHECK(report.perturbation.agent_cpu_ns == cost.agent_cpu_ns);
 }
 
 TEST_CASE("engine: beyond max_bytes records are lost, counted and said, and the dump is whole") {

@@ -226,11 +226,13 @@ LaneMaker& DumpMaker::lane(std::uint32_t process, std::uint32_t lane, int tid,
     return *lanes_.back();
 }
 
-void DumpMaker::end(std::uint32_t process, fbs::Fate fate, std::uint64_t ticks) {
+void DumpMaker::end(std::uint32_t process, fbs::Fate fate, std::uint64_t ticks,
+                    std::int64_t start_delay_ns) {
     auto end = std::make_unique<fbs::ProcessEndT>();
     end->process = process;
     end->fate = fate;
     end->ticks = ticks;
+    end->start_delay_ns = start_delay_ns;
     ends_.push_back(std::move(end));
 }
 
@@ -298,6 +300,7 @@ void DumpMaker::footer(std::uint64_t stop_ticks) {
         footer.lost += lane->totals_.lost;
     }
     footer.processes = std::move(ends_);
+    if (perturbation_) footer.perturbation = std::move(perturbation_);
     fbs::BodyUnion body;
     body.Set(std::move(footer));
     chunk(std::move(body));

@@ -108,12 +108,17 @@ public:
                  int worker_id = -1, fbs::SourceLevel level = fbs::SourceLevel::Full);
     LaneMaker& lane(std::uint32_t process, std::uint32_t lane, int tid,
                     std::uint32_t generation = 0);
-    void end(std::uint32_t process, fbs::Fate fate, std::uint64_t ticks);
+    void end(std::uint32_t process, fbs::Fate fate, std::uint64_t ticks,
+             std::int64_t start_delay_ns = -1);
     std::uint32_t name(std::uint32_t process, const std::string& text);
     /// Gives a name its extras: of the records that bear it, from the next flush on.
     void attributes(std::uint32_t process, const std::string& text, const std::string& domain,
                     const std::string& category, std::uint32_t colour, schema::PayloadType payload);
     void chunk(fbs::BodyUnion body);
+    /// The footer's receipt; a dump of before there was one has none.
+    void perturbation(const fbs::PerturbationT& cost) {
+        perturbation_ = std::make_unique<fbs::PerturbationT>(cost);
+    }
     /// Flushes the lanes and ends the dump.
     void footer(std::uint64_t stop_ticks);
 
@@ -133,6 +138,7 @@ private:
         attributes_;  ///< by process, name
     std::vector<std::unique_ptr<LaneMaker>> lanes_;
     std::vector<std::unique_ptr<fbs::ProcessEndT>> ends_;
+    std::unique_ptr<fbs::PerturbationT> perturbation_;
     std::vector<std::uint8_t> bytes_;
     std::vector<std::size_t> edges_{0};
 };
