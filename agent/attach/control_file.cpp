@@ -112,27 +112,73 @@ void ControlFile::access(Work&& work) const {
     static_cast<void>(guarded(file_.region.get_address(), sizeof(ControlPage), work));
 }
 
+/// Calls work(page) on the page and on those before it.
+template <class Work>
+void ControlFile::change(Work&& work) const {
+    const auto on = [&](const MappedFile& file) {
+        ControlPage& page = *page_of(file);
+        static_cast<void>(guarded(&page, sizeof page, [&] { work(page); }));
+    };
+    on(file_);
+    for (const MappedFile& file : former_) on(file);
+}
+
 std::uint32_t ControlFile::word() const {
     std::uint32_t word = 0;
     access([&] { word = page()->capture_word.load(kRelaxed); });
     return word;
 }
 
+bool ControlFile::is_in(int directory) const {
+    struct stat ours {
+    }, there{};
+    return ::fstat(file_.file.get(), &ours) == 0 &&
+           ::fstatat(directory, schema::kControlFileName, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+void ControlFile::succeed(ControlFile&& gone) {
+    // Each page is there for processes that have it mapped, and nobody can say when the last of them has ended: so many are enough.
+    constexpr std::size_t kMostFormer = 8;
+    ControlOrder order;
+    ControlBudget budget;
+    std::uint64_t stop_ticks = ~0ull;
+    gone.access([&] {
+        const ControlPage& from = *gone.page();
+        order = {false, from.source_mask.load(kRelaxed), from.options.load(kRelaxed),
+                 from.start_ticks.load(kRelaxed)};
+        stop_ticks = from.stop_ticks.load(kRelaxed);
+        budget = {from.first_lane_kib.load(kRelaxed), from.process_budget_bytes.load(kRelaxed),
+                  from.node_budget_bytes.load(kRelaxed), from.node_left_bytes.load(kRelaxed)};
+    });
+    set_budget(budget);
+    store_order(order);
+    set_stop_ticks(stop_ticks);
+    store_word(schema::CaptureWord::unpack(gone.word()));
+    former_ = std::move(gone.former_);
+    former_.push_back(std::move(gone.file_));
+    if (former_.size() > kMostFormer) former_.erase(former_.begin());
+}
+
 void ControlFile::store_word(schema::CaptureWord word) {
-    access([&] {
+    change([&](ControlPage& page) {
         // SYNC(capture): publishes the order; pairs with the shims' acquire before they attach.
-        page()->capture_word.store(word.pack(), std::memory_order_release);
-        ::syscall(SYS_futex, &page()->capture_word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+        page.capture_word.store(word.pack(), std::memory_order_release);
+        ::syscall(SYS_futex, &page.capture_word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    });
+}
+
+void ControlFile::store_order(const ControlOrder& order) {
+    change([&](ControlPage& page) {
+        page.source_mask.store(order.source_mask, kRelaxed);
+        page.options.store(order.options, kRelaxed);
+        page.start_ticks.store(order.start_ticks, kRelaxed);
+        page.stop_ticks.store(~0ull, kRelaxed);
     });
 }
 
 std::uint32_t ControlFile::turn_on(const ControlOrder& order) {
-    access([&] {
-        page()->source_mask.store(order.source_mask, kRelaxed);
-        page()->options.store(order.options, kRelaxed);
-        page()->start_ticks.store(order.start_ticks, kRelaxed);
-        page()->stop_ticks.store(~0ull, kRelaxed);
-    });
+    store_order(order);
     const auto last = schema::CaptureWord::unpack(word());
     store_word({true, order.selected_only, last.generation + 1});
     return word();
@@ -145,19 +191,19 @@ std::uint32_t ControlFile::turn_off() {
 }
 
 void ControlFile::set_start_ticks(std::uint64_t ticks) {
-    access([&] { page()->start_ticks.store(ticks, kRelaxed); });
+    change([&](ControlPage& page) { page.start_ticks.store(ticks, kRelaxed); });
 }
 
 void ControlFile::set_stop_ticks(std::uint64_t ticks) {
-    access([&] { page()->stop_ticks.store(ticks, kRelaxed); });
+    change([&](ControlPage& page) { page.stop_ticks.store(ticks, kRelaxed); });
 }
 
 void ControlFile::set_budget(const ControlBudget& budget) {
-    access([&] {
-        page()->first_lane_kib.store(budget.first_lane_kib, kRelaxed);
-        page()->process_budget_bytes.store(budget.process_bytes, kRelaxed);
-        page()->node_budget_bytes.store(budget.node_bytes, kRelaxed);
-        page()->node_left_bytes.store(budget.node_left_bytes, kRelaxed);
+    change([&](ControlPage& page) {
+        page.first_lane_kib.store(budget.first_lane_kib, kRelaxed);
+        page.process_budget_bytes.store(budget.process_bytes, kRelaxed);
+        page.node_budget_bytes.store(budget.node_bytes, kRelaxed);
+        page.node_left_bytes.store(budget.node_left_bytes, kRelaxed);
     });
 }
 

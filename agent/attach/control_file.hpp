@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "agent/attach/mapped_file.hpp"
 #include "schema/control_page.hpp"
@@ -41,17 +42,27 @@ public:
     void set_stop_ticks(std::uint64_t ticks);
     void set_budget(const ControlBudget& budget);
     std::uint32_t word() const;
+    /// Whether `directory` still has this page under its name.
+    bool is_in(int directory) const;
+    /// Takes the place of `gone`, which was removed while shims had it mapped: says what that said, and what is stored from now on is
+    /// stored there too.
+    void succeed(ControlFile&& gone);
 
 private:
     explicit ControlFile(MappedFile file) : file_(std::move(file)) {}
-    schema::ControlPage* page() const {
-        return static_cast<schema::ControlPage*>(file_.region.get_address());
+    static schema::ControlPage* page_of(const MappedFile& file) {
+        return static_cast<schema::ControlPage*>(file.region.get_address());
     }
+    schema::ControlPage* page() const { return page_of(file_); }
     template <class Work>
     void access(Work&& work) const;
+    template <class Work>
+    void change(Work&& work) const;
     void store_word(schema::CaptureWord word);
+    void store_order(const ControlOrder& order);
 
     MappedFile file_;
+    std::vector<MappedFile> former_;  ///< removed, and mapped by shims all the same
 };
 
 }  // namespace ringside::agent

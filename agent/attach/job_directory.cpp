@@ -61,11 +61,31 @@ schema::Result<FileHandle> take_lock(int directory, const std::string& path,
     return lock;
 }
 
+schema::Result<FileHandle> open_directory(const std::string& root, const std::string& job) {
+    const FileHandle parent = open_private_directory(AT_FDCWD, root.c_str());
+    if (!parent) return no_directory(root, errno);
+    FileHandle directory = open_private_directory(parent.get(), job.c_str());
+    if (!directory) return no_directory(root + "/" + job, errno);
+    return directory;
+}
+
+/// Whether `name` in `directory` is the very file or directory that we have open.
+bool is_same(int open, int directory, const char* name) {
+    struct stat ours {
+    }, there{};
+    return ::fstat(open, &ours) == 0 &&
+           ::fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
 }  // namespace
 
-JobDirectory::JobDirectory(std::string path, FileHandle directory, FileHandle lock,
-                           ControlFile control)
-    : path_(std::move(path)),
+JobDirectory::JobDirectory(std::string root, std::string job, std::string node,
+                           FileHandle directory, FileHandle lock, ControlFile control)
+    : root_(std::move(root)),
+      job_(std::move(job)),
+      node_(std::move(node)),
+      path_(root_ + "/" + job_),
       directory_(std::move(directory)),
       lock_(std::move(lock)),
       control_(std::move(control)) {}
@@ -78,15 +98,38 @@ schema::Result<JobDirectory> JobDirectory::open(const std::string& root, const s
                          ": a job's name is one component of a path; give another --job"};
     }
     const std::string path = root + "/" + job;
-    const FileHandle parent = open_private_directory(AT_FDCWD, root.c_str());
-    if (!parent) return no_directory(root, errno);
-    FileHandle directory = open_private_directory(parent.get(), job.c_str());
-    if (!directory) return no_directory(path, errno);
-    auto lock = take_lock(directory.get(), path, node);
+    auto directory = open_directory(root, job);
+    if (!directory) return directory.error();
+    auto lock = take_lock(directory->get(), path, node);
     if (!lock) return lock.error();
-    auto control = ControlFile::open(directory.get(), path);
+    auto control = ControlFile::open(directory->get(), path);
     if (!control) return control.error();
-    return JobDirectory(path, std::move(directory), std::move(*lock), std::move(*control));
+    return JobDirectory(root, job, node, std::move(*directory), std::move(*lock),
+                        std::move(*control));
+}
+
+bool JobDirectory::whole() const {
+    return is_same(directory_.get(), AT_FDCWD, path_.c_str()) &&
+           is_same(lock_.get(), directory_.get(), schema::kLockFileName) &&
+           control_.is_in(directory_.get());
+}
+
+schema::Result<void> JobDirectory::restore() {
+    auto directory = open_directory(root_, job_);
+    if (!directory) return directory.error();
+    if (!is_same(lock_.get(), directory->get(), schema::kLockFileName)) {
+        auto lock = take_lock(directory->get(), path_, node_);
+        if (!lock) return lock.error();
+        lock_ = std::move(*lock);
+    }
+    if (!control_.is_in(directory->get())) {
+        auto control = ControlFile::open(directory->get(), path_);
+        if (!control) return control.error();
+        control->succeed(std::move(control_));
+        control_ = std::move(*control);
+    }
+    directory_ = std::move(*directory);
+    return {};
 }
 
 std::vector<std::unique_ptr<MappedSegment>> JobDirectory::scan(

@@ -40,13 +40,23 @@ public:
     bool making() const { return making_; }
     const std::set<RefusedSegment>& refused() const { return refused_; }
 
+    /// Whether the directory, its lock and its control page are still there under their names.
+    bool whole() const;
+    /// Makes anew what somebody has removed. Segments that are mapped stay as they are, and so do the shims that map the former page.
+    /// @errors as open(): another agent may have been quicker
+    schema::Result<void> restore();
+
     /// Removes a dead process's file, if the name still means that file.
     void remove(const MappedSegment& segment);
 
 private:
-    JobDirectory(std::string path, FileHandle directory, FileHandle lock, ControlFile control);
+    JobDirectory(std::string root, std::string job, std::string node, FileHandle directory,
+                 FileHandle lock, ControlFile control);
     void remove_stillborn(const schema::SegmentId& id);
 
+    std::string root_;
+    std::string job_;
+    std::string node_;
     std::string path_;
     FileHandle directory_;
     FileHandle lock_;

@@ -10,7 +10,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 namespace ringside::agent {
 namespace {
@@ -54,6 +57,38 @@ std::optional<int> zombie_status(int pid) {
     return std::atoi(at);
 }
 
+std::uint64_t pid_namespace_of(const char* host_pid) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%s/ns/pid", host_pid);
+    struct stat status {};
+    return ::stat(path, &status) == 0 ? status.st_ino : 0;
+}
+
+/// Whether that is the process `id` of another namespace: the last of its pids is the innermost one's.
+bool is_process(const char* host_pid, const schema::SegmentId& id) {
+    if (pid_namespace_of(host_pid) != id.pid_namespace) return false;
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%s/status", host_pid);
+    std::ifstream status(path);
+    for (std::string line; std::getline(status, line);) {
+        if (line.compare(0, 6, "NSpid:") != 0) continue;
+        return line.substr(line.find_last_of(" \t") + 1) == std::to_string(id.pid);
+    }
+    return false;
+}
+
+/// The pid under which we see a process of a pid namespace below ours; 0: none such.
+int find_host_pid(const schema::SegmentId& id) {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", none)) {
+        const std::string name = entry.path().filename().string();
+        if (name.find_first_not_of("0123456789") == std::string::npos &&
+            is_process(name.c_str(), id))
+            return std::atoi(name.c_str());
+    }
+    return 0;
+}
+
 }  // namespace
 
 std::uint64_t own_pid_namespace() {
@@ -64,9 +99,15 @@ std::uint64_t own_pid_namespace() {
 ProcessLife::ProcessLife(const schema::SegmentId& id, int lock_descriptor)
     : lock_descriptor_(lock_descriptor) {
     // Without the lock the process is dead already and its pid may be another's by now.
-    if (id.pid_namespace != own_pid_namespace() || !lock_is_held()) return;
-    host_pid_ = static_cast<int>(id.pid);
+    if (!lock_is_held()) return;
+    const bool ours = id.pid_namespace == own_pid_namespace();
+    host_pid_ = ours ? static_cast<int>(id.pid) : find_host_pid(id);
+    if (host_pid_ == 0) return;
     pidfd_ = FileHandle(static_cast<int>(::syscall(SYS_pidfd_open, host_pid_, 0)));
+    // It may have ended since it was found, and its pid be another's: the descriptor would be of that.
+    if (ours || is_process(std::to_string(host_pid_).c_str(), id)) return;
+    host_pid_ = 0;
+    pidfd_.reset();
 }
 
 bool ProcessLife::lock_is_held() const {

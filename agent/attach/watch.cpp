@@ -17,6 +17,12 @@ void listen(int epoll, int descriptor) {
     ::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
 }
 
+bool add_directory(int notify, const char* directory) {
+    return ::inotify_add_watch(
+               notify, directory,
+               IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF) >= 0;
+}
+
 }  // namespace
 
 schema::Result<Watch> Watch::open(const char* directory) {
@@ -30,10 +36,13 @@ schema::Result<Watch> Watch::open(const char* directory) {
     }
     listen(watch.epoll_.get(), watch.wake_.get());
     watch.notify_ = FileHandle(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-    if (watch.notify_ && ::inotify_add_watch(watch.notify_.get(), directory,
-                                             IN_CREATE | IN_MOVED_TO | IN_DELETE) >= 0)
+    if (watch.notify_ && add_directory(watch.notify_.get(), directory))
         listen(watch.epoll_.get(), watch.notify_.get());
     return watch;
+}
+
+void Watch::follow(const char* directory) {
+    if (notify_) add_directory(notify_.get(), directory);
 }
 
 void Watch::add(int pidfd) {

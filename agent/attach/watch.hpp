@@ -19,6 +19,8 @@ public:
     /// @param directory  path of the job directory; where inotify can't watch it, the rescans alone find segments
     static schema::Result<Watch> open(const char* directory);
 
+    /// The directory that is there now under that path, instead of one that has been removed.
+    void follow(const char* directory);
     /// Wakes when `pidfd` becomes readable, until remove(). Does nothing for -1.
     void add(int pidfd);
     void remove(int pidfd);

@@ -111,7 +111,8 @@ struct SourceReport {
 struct ProcessReport {
     std::uint32_t index = 0;
     schema::SegmentId segment;
-    int pid = 0;
+    int pid = 0;       ///< in its own namespace
+    int host_pid = 0;  ///< as the agent sees it; 0: unknown
     int parent_pid = 0;
     int rank = -1;
     std::string executable;
@@ -199,6 +200,7 @@ struct EngineStatus {
     std::optional<WindowReport> window;  ///< none: not armed
     std::size_t left_pieces = 0;         ///< of the window of an agent that died
     std::uint64_t left_bytes = 0;
+    std::string notice;  ///< what has happened to the directory; empty: nothing
 };
 
 /// @thread every member is thread-safe; the drain thread runs inside

@@ -130,8 +130,11 @@ void EngineImpl::start(std::unique_ptr<Capture> capture) {
 Result<void> EngineImpl::check_pids(const std::string& action, const std::vector<int>& pids) const {
     const auto& all = table_.all();
     const auto meant = [&](const auto& process) {
+        const auto asked = [&](int pid) {
+            return pid != 0 && std::find(pids.begin(), pids.end(), pid) != pids.end();
+        };
         return process->alive() &&
-               std::find(pids.begin(), pids.end(), static_cast<int>(process->id.pid)) != pids.end();
+               (asked(static_cast<int>(process->id.pid)) || asked(process->life->host_pid()));
     };
     if (pids.empty() || std::any_of(all.begin(), all.end(), meant)) return {};
     return Error{ErrorCode::kNothingMatched, action + " on node " + options_.node +
@@ -298,6 +301,7 @@ EngineStatus EngineImpl::status() const {
     const Turn turn(*this);
     EngineStatus status;
     status.directory = table_.directory().path();
+    status.notice = table_.notice();
     status.record_cost_ns = record_cost_ns_;
     status.capturing = excerpt_ || (capture_ && window() == nullptr);
     if (window() != nullptr) {

@@ -60,6 +60,7 @@ Nanoseconds EngineImpl::pass(const Watch::Events& events) {
 /// New segments come into the running capture at once.
 void EngineImpl::find(std::uint64_t now) {
     last_find_ = now;
+    table_.keep_directory();
     for (TrackedProcess* process : table_.discover()) {
         // Found dead: what it left is for a capture from the start, if one comes.
         if (const auto ending = process->life->check(process->facts.state, false)) {

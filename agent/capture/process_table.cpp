@@ -1,5 +1,6 @@
 #include "agent/capture/process_table.hpp"
 
+#include <spdlog/spdlog.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -35,6 +36,26 @@ void ProcessTable::publish_budget() {
     }
     budget_.node_left_bytes = budget_.node_bytes > used ? budget_.node_bytes - used : 0;
     directory_.control().set_budget(budget_);
+}
+
+void ProcessTable::keep_directory() {
+    if (directory_.whole()) return;
+    const std::string what = "job directory " + directory_.path() + ": somebody has removed it";
+    auto restored = directory_.restore();
+    if (!restored) {
+        std::string notice = what + ", and it can't be made again: " + restored.error().message;
+        if (notice != notice_) spdlog::warn(notice);
+        notice_ = std::move(notice);
+        return;
+    }
+    watch_.follow(directory_.path().c_str());
+    const auto followed = std::count_if(processes_.begin(), processes_.end(),
+                                        [](const auto& process) { return process->alive(); });
+    notice_ =
+        what + "; made again. " + std::to_string(followed) +
+        " processes of before are followed as long as this agent lives: another one would not "
+        "find their segments";
+    spdlog::warn(notice_);
 }
 
 std::vector<TrackedProcess*> ProcessTable::discover() {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "agent/attach/job_directory.hpp"
@@ -15,6 +16,11 @@ class ProcessTable {
 public:
     ProcessTable(JobDirectory directory, Watch watch, std::uint64_t node_budget_bytes,
                  std::uint32_t first_lane_kib);
+
+    /// Where somebody has emptied the job directory it is made again: what is followed goes on, what comes is found there.
+    void keep_directory();
+    /// What has happened to the directory, for `status`; empty: nothing.
+    const std::string& notice() const { return notice_; }
 
     /// Looks for segments that came since the last time.
     /// @return those found
@@ -44,6 +50,7 @@ private:
     JobDirectory directory_;
     Watch watch_;
     ControlBudget budget_;
+    std::string notice_;
     std::vector<std::unique_ptr<TrackedProcess>> processes_;
 };
 

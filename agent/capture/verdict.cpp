@@ -86,6 +86,7 @@ ProcessReport report_process(const TrackedProcess& process, bool capturing) {
     report.index = process.index;
     report.segment = process.id;
     report.pid = static_cast<int>(process.id.pid);
+    report.host_pid = process.life ? process.life->host_pid() : 0;
     report.parent_pid = facts.parent_pid;
     report.rank = facts.rank;
     report.executable = facts.executable;

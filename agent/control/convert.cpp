@@ -53,7 +53,7 @@ std::unique_ptr<fbs::ProcessT> process_table(const Engine& engine, const Process
     table->index = report.index;
     table->pid_namespace = report.segment.pid_namespace;
     table->pid = static_cast<std::int32_t>(report.segment.pid);
-    table->host_pid = report.pid;
+    table->host_pid = report.host_pid;
     table->parent_pid = report.parent_pid;
     table->uid = ::getuid();  // a directory's segments are all of its owner
     table->start_ticks = report.segment.start_ticks;
@@ -118,6 +118,7 @@ fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identi
     reply.window = window_table(status.window);
     reply.left_pieces = static_cast<std::uint32_t>(status.left_pieces);
     reply.left_bytes = status.left_bytes;
+    reply.notice = status.notice;
     return reply;
 }
 

@@ -108,7 +108,19 @@ void Server::serve(int stop_fd) {
         if ((items[1].revents & ZMQ_POLLIN) != 0) send_letters();
         if ((items[2].revents & ZMQ_POLLIN) != 0) return;
         check_lease();
+        check_socket_file();
     }
+}
+
+/// Somebody who empties the job directory takes our socket's file with it.
+void Server::check_socket_file() {
+    if (socket_file_.empty() || ::access(socket_file_.c_str(), F_OK) == 0) return;
+    const std::string& endpoint = service_.identity().endpoint;
+    auto bound = bind_again(socket_, endpoint);
+    const std::string said =
+        bound ? endpoint + ": its file had been removed; it is there again" : bound.error().message;
+    if (bound || said != last_complaint_) spdlog::warn(said);
+    last_complaint_ = bound ? "" : said;
 }
 
 void Server::receive_some() {

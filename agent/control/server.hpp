@@ -68,6 +68,7 @@ private:
     void send(const Letter& letter);
     void send_letters();
     void check_lease();
+    void check_socket_file();
 
     /// A capture that a leader elsewhere has asked for: if it is not heard of for long, the capture ends here.
     struct Lease {
@@ -79,6 +80,7 @@ private:
     zmq::context_t context_;
     zmq::socket_t socket_;
     std::string socket_file_;
+    std::string last_complaint_;  ///< about it
     Milliseconds lease_lasts_{0};
     NodeService service_;
     ServerCounts counts_;

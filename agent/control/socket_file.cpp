@@ -88,4 +88,24 @@ schema::Result<std::string> bind_socket_file(zmq::socket_t& socket, const std::s
     return path;
 }
 
+schema::Result<void> bind_again(zmq::socket_t& socket, const std::string& endpoint) {
+    auto path = socket_path(endpoint);
+    if (!path) return path.error();
+    if (auto checked = check_directory(endpoint, path->substr(0, path->rfind('/'))); !checked)
+        return checked.error();
+    if (auto cleared = clear_stale(endpoint, *path); !cleared) return cleared.error();
+    try {
+        socket.unbind(endpoint);
+        socket.bind(endpoint);
+    } catch (const zmq::error_t& error) {
+        return Error{ErrorCode::kInternal,
+                     bind_action(endpoint) + error.what() + "; restart the agent"};
+    }
+    // Not by umask: other threads write files by now. Until here the directory, which is ours alone, is what keeps others out.
+    if (::chmod(path->c_str(), S_IRUSR | S_IWUSR) != 0) {
+        return Error{ErrorCode::kInternal, bind_action(endpoint) + std::strerror(errno)};
+    }
+    return {};
+}
+
 }  // namespace ringside::agent

@@ -18,4 +18,9 @@ namespace ringside::agent {
 /// @thread main thread, before others write files: it changes the umask for the length of the call
 schema::Result<std::string> bind_socket_file(zmq::socket_t& socket, const std::string& endpoint);
 
+/// Binds `socket` once more where the file of its endpoint has been removed: clients find it by that name.
+/// @errors as bind_socket_file()
+/// @thread the socket's own
+schema::Result<void> bind_again(zmq::socket_t& socket, const std::string& endpoint);
+
 }  // namespace ringside::agent

@@ -265,9 +265,12 @@ void LaneDrainer::note_drops(DrainScope& scope, std::uint64_t dropped) {
     if (dropped < dropped_ || dropped - dropped_ > kMostDrops) {
         scope.segment.count_violation();
     } else if (scope.keeping && counters) {
-        // The lane keeps the ticks of its first drop ever; of a later one we know that it came after the pass before.
-        const std::uint64_t first = dropped_ == 0 ? counters->first_drop_ticks : last_pass_ticks_;
+        // The lane keeps the ticks of its first drop ever; of a later one we know that it came after the pass before, and not before the
+        // last one that we have seen: a pass may see drops twice.
+        const std::uint64_t first = dropped_ == 0 ? counters->first_drop_ticks
+                                                  : std::max(last_pass_ticks_, last_drop_ticks_);
         const std::uint64_t last = counters->last_drop_ticks;
+        last_drop_ticks_ = last;
         // Before the instant and after the stop nothing would have been kept either. What may lie on both sides of one is lost.
         if (last < scope.range.start || first > scope.range.stop) {
             account(scope).outside += dropped - dropped_;

@@ -106,6 +106,7 @@ private:
     LaneFacts thread_;
     LaneContext context_;
     std::uint64_t dropped_ = 0;
+    std::uint64_t last_drop_ticks_ = 0;
     std::uint64_t last_pass_ticks_ = 0;
     std::uint64_t delivered_ = 0;     ///< records taken by this drainer
     std::uint64_t records_base_ = 0;  ///< the lane's own count when that was 0

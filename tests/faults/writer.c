@@ -7,7 +7,7 @@
  *   writer churn COUNT WAYS                       COUNT children, by turns of WAYS: s(pawn) v(fork) f(ork), fork and k(illed); one thread
  *                                                 records meanwhile
  *   writer leaf NUMBER                            one of these children: three ranges
- *   writer scribble SECONDS                       random words all over its own segment, beside a thread that records
+ *   writer scribble SECONDS GO                    random words all over its own segment, beside a thread that records
  * A range's payload is its number within its thread, from 0.
  */
 #define _GNU_SOURCE
@@ -223,7 +223,7 @@ static void* scribbling_thread(void* argument) {
 }
 
 /* The process is beyond help once its own lane is overwritten, so what records here only keeps the agent reading. */
-static int scribble(double seconds) {
+static int scribble(double seconds, const char* go) {
     char line[512], found[64] = "";
     range("before", 0);
     FILE* const maps = fopen("/proc/self/maps", "r");
@@ -234,6 +234,7 @@ static int scribble(double seconds) {
     }
     if (maps != NULL) fclose(maps);
     if (found[0] == 0) return 3;
+    wait_for(go);
     puts("scribbling");
     fflush(stdout);
     pthread_t thread;
@@ -258,6 +259,6 @@ int main(int count, char** words) {
     if (strcmp(mode, "churn") == 0 && count == 4)
         return churn(words[0], strtoull(words[2], NULL, 10), words[3]);
     if (strcmp(mode, "leaf") == 0 && count == 3) return leaf(strtoull(words[2], NULL, 10));
-    if (strcmp(mode, "scribble") == 0 && count == 3) return scribble(atof(words[2]));
+    if (strcmp(mode, "scribble") == 0 && count == 4) return scribble(atof(words[2]), words[3]);
     return 2;
 }

@@ -52,6 +52,7 @@ nlohmann::json as_json(const std::string& node, const fbs::ProcessStatusT& statu
     return {
         {"node", node},
         {"pid", process.pid},
+        {"host_pid", process.host_pid},
         {"parent_pid", process.parent_pid},
         {"rank", process.rank},
         {"worker", process.worker_name},
@@ -69,11 +70,18 @@ nlohmann::json as_json(const std::string& node, const fbs::ProcessStatusT& statu
     };
 }
 
+/// In a container a process has a pid of its own there; here it is known by the host's.
+std::string pid_text(const fbs::ProcessT& process) {
+    const std::string pid = std::to_string(process.pid);
+    if (process.host_pid == 0 || process.host_pid == process.pid) return pid;
+    return pid + " (here " + std::to_string(process.host_pid) + ")";
+}
+
 std::vector<std::string> as_row(const std::string& node, const fbs::ProcessStatusT& status) {
     const fbs::ProcessT& process = *status.process;
     return {
         node,
-        std::to_string(process.pid),
+        pid_text(process),
         process.rank < 0 ? "-" : std::to_string(process.rank),
         process.worker_name.empty() ? "-" : process.worker_name,
         status.alive ? "alive" : verdict_word(status.verdict),

@@ -43,6 +43,7 @@ nlohmann::json as_json(const std::string& asked, const fbs::StatusReplyT& reply)
         {"window", reply.window ? window_json(*reply.window) : nlohmann::json(nullptr)},
         {"left_pieces", reply.left_pieces},
         {"left_bytes", reply.left_bytes},
+        {"notice", reply.notice},
     };
 }
 
@@ -68,7 +69,9 @@ std::string as_text(const std::string& asked, const fbs::StatusReplyT& reply) {
     if (reply.left_pieces != 0) {
         rows.push_back({"  window", left_text(reply.left_pieces, reply.left_bytes)});
     }
-    return "node " + reply.node + " on " + reply.host + ": " + state + "\n" + columns(rows);
+    const std::string notice = reply.notice.empty() ? "" : "  " + one_line(reply.notice) + "\n";
+    return "node " + reply.node + " on " + reply.host + ": " + state + "\n" + notice +
+           columns(rows);
 }
 
 int run_status(const StatusOptions& options) {

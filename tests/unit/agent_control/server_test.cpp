@@ -53,6 +53,7 @@ TEST_SUITE("unit") {
         Agent agent(folder, "a", 5'000'000'000);
         ProcessReport process;
         process.pid = 42;
+        process.host_pid = 42;
         process.command_line = {"python3", "job.py"};
         process.sources.push_back({ringside::schema::SourceId::kTorch,
                                    ringside::schema::SourceLevel::kDegraded, "no Python part"});

@@ -101,6 +101,18 @@ TEST_CASE("drain: what overruns a small lane is counted exactly, with its interv
     CHECK(lane.header()->records.load() == records.size());
 }
 
+TEST_CASE("drain: losses that one pass sees twice begin with the first of them") {
+    Rig rig;
+    FakeLane& lane = rig.fake.add_lane(16);
+    for (const std::uint64_t ticks : {1000, 5000}) {
+        for (std::uint64_t i = 0; i < 20; ++i) lane.range(0, ticks + i, ticks + i);
+        rig.drainer.drain(*rig.buffers, kAll, 0, true);
+    }
+    CHECK(rig.account().lost == 8);
+    CHECK(rig.account().first_lost_ticks == 1016);
+    CHECK(rig.account().last_lost_ticks == 5019);
+}
+
 TEST_CASE("drain: what was dropped before the instant or after the stop is outside, not lost") {
     Rig rig;
     FakeLane& lane = rig.fake.add_lane(16);
