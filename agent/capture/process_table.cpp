@@ -4,6 +4,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace ringside::agent {
 namespace {
@@ -39,7 +40,15 @@ void ProcessTable::publish_budget() {
 }
 
 void ProcessTable::keep_directory() {
-    if (directory_.whole()) return;
+    if (directory_.whole()) {
+        gone_since_.reset();
+        return;
+    }
+    // Not under the hands of whoever removes it: that would find it not empty.
+    constexpr std::chrono::milliseconds kEnough{300};
+    const auto now = std::chrono::steady_clock::now();
+    if (!gone_since_) gone_since_ = now;
+    if (now - *gone_since_ < kEnough) return;
     const std::string what = "job directory " + directory_.path() + ": somebody has removed it";
     auto restored = directory_.restore();
     if (!restored) {

@@ -1,8 +1,10 @@
 // All processes of the job directory: found, followed to their end, removed. The drain thread's own; the engine's lock guards it.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +53,7 @@ private:
     Watch watch_;
     ControlBudget budget_;
     std::string notice_;
+    std::optional<std::chrono::steady_clock::time_point> gone_since_;
     std::vector<std::unique_ptr<TrackedProcess>> processes_;
 };
 

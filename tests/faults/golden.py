@@ -16,7 +16,7 @@ import segments
 kHere = os.path.dirname(os.path.abspath(__file__))
 kGolden = os.path.join(kHere, "golden")
 kRanges = 20
-kSteps = "120"  # into the range after them: it is open
+kFirstStep, kSteps = 400, 20  # from the program's stop on, until it is inside the range after them
 kLater = 99
 kRefused, kInput = 5, 6
 
@@ -25,13 +25,6 @@ def goldens(suffix):
     found = sorted(os.path.join(kGolden, f) for f in os.listdir(kGolden) if f.endswith(suffix))
     check(found, "no golden *%s in %s", suffix, kGolden)
     return found
-
-
-def adopt(workspace, name, pages):
-    """An agent that finds the segment. @return the node, and the process that it tells of"""
-    node = Node(workspace, name)
-    segments.put(pages, os.path.join(node.root, node.job))
-    return node
 
 
 def captured(workspace, name, pages):
@@ -93,7 +86,7 @@ def later(workspace):
     segments.change(pages, segments.kLayoutAt, kLater, "<I")
     job, told, folder = captured(workspace, "later", pages)
     (refused,) = told
-    check(refused["verdict"] == "refused" and "layout %d" % kLater in refused["reason"] and "install" in refused["reason"], "it says %s", refused)
+    check(refused["verdict"] == "refused" and "layout %d" % kLater in refused["reason"] and "run the agent that belongs" in refused["reason"], "it says %s", refused)
     check(not job.dumps[0].processes, "something of it is in the dump")
     check([f for f in os.listdir(folder) if f.count(".") == 2], "it was removed: the agent that can read it finds it no more")
     print("segment: %s" % refused["reason"], flush=True)
@@ -120,9 +113,18 @@ def make(workspace, version):
     """A segment: a process that is killed in a range while its agent is stopped. A dump: of the agent that then goes on."""
     os.makedirs(kGolden, exist_ok=True)
     node = Node(workspace, "node", capture_from_start=True, extra=["--name", "all"])
-    node.agent.send(signal.SIGSTOP)
-    environment = dict(node.environment(), STEPPER_PRELOAD=kShim)
-    subprocess.run([os.path.join(kFaults, "fault_stepper"), "kill", kSteps, kWriter, "step", str(kRanges)], env=environment, check=True)
+    writer = shutil.copy(kWriter, workspace.path("writer"))  # nothing of this machine's folders goes into a golden
+    steps, told = kFirstStep, ""
+    while not told.endswith("committed %d records %d open 1\n" % (kRanges, kRanges)):
+        node.agent.send(signal.SIGCONT)
+        wait_until("the last try's segment to go", lambda: not node.segments())
+        node.stop()
+        node = Node(workspace, "node-%d" % steps, capture_from_start=True, extra=["--name", "all"])
+        environment = dict(node.environment(), STEPPER_PRELOAD=kShim)
+        node.agent.send(signal.SIGSTOP)
+        told = subprocess.run([os.path.join(kFaults, "fault_stepper"), "kill", str(steps), writer, "step", str(kRanges)], env=environment, check=True,
+                              capture_output=True, text=True).stdout
+        steps += kSteps
     (name,) = node.segments()
     pages = segments.pages_of(os.path.join(node.root, node.job, name))
     segments.to_early_ticks(pages)
@@ -131,7 +133,7 @@ def make(workspace, version):
     wait_until("the segment to go", lambda: not node.segments())
     node.stop()
     path = os.path.join(kGolden, version + ".rsd")
-    shutil.copy(workspace.path("output", "node", "all", "node.rsd"), path)
+    shutil.copyfile(workspace.path("output", node.name, "all", node.name + ".rsd"), path)
     with open(path[:-len(".rsd")] + ".json", "w") as out:
         json.dump(facts(workspace, path), out, indent=1, sort_keys=True)
         out.write("\n")

@@ -80,6 +80,8 @@ def squatted(workspace):
         check(agent.returncode == kRefused and root in agent.stderr, "%s: the agent ends with %d: %s", what, agent.returncode, agent.stderr)
         check(everything(victim) == before, "%s: the victim's files have changed", what)
         print("%s: %s" % (what, agent.stderr.strip()), flush=True)
+    for root in [victim, *(root for root, _ in tries)]:
+        os.unlink(root) if os.path.islink(root) else shutil.rmtree(root)
 
 
 def container(workspace):
