@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "agent/attach/job_directory.hpp"
 #include "tests/unit/agent_data/fake_job.hpp"
 
@@ -115,6 +117,42 @@ TEST_CASE("control page: what a dead agent left on is turned off, with a new gen
     const FakeControl control(top.sub("job"));
     CHECK_FALSE(schema::CaptureWord::unpack(control.word()).on);
     CHECK(control.word() > left);
+}
+
+TEST_CASE(
+    "directory: what is removed is made again; the page of before says what the new one says") {
+    TemporaryDirectory top;
+    auto directory = JobDirectory::open(top.sub("root"), "job", "node");
+    REQUIRE(directory);
+    CHECK(directory->whole());
+    const FakeControl before(top.sub("root/job"));
+    const std::uint32_t on = directory->control().turn_on({.options = 3, .start_ticks = 77});
+    REQUIRE(std::filesystem::remove_all(top.sub("root")) > 0);
+    CHECK_FALSE(directory->whole());
+    REQUIRE(directory->restore());
+    CHECK(directory->whole());
+    const FakeControl after(top.sub("root/job"));
+    CHECK(after.word() == on);
+    CHECK(after.page().options.load() == 3);
+    CHECK(after.page().start_ticks.load() == 77);
+    const std::uint32_t off = directory->control().turn_off();
+    CHECK(before.word() == off);
+    CHECK(after.word() == off);
+    CHECK_FALSE(JobDirectory::open(top.sub("root"), "job", "another"));
+}
+
+TEST_CASE("directory: where another agent holds what was made meanwhile it stays another's") {
+    TemporaryDirectory top;
+    auto first = JobDirectory::open(top.sub("root"), "job", "first");
+    REQUIRE(first);
+    REQUIRE(std::filesystem::remove_all(top.sub("root")) > 0);
+    const auto second = JobDirectory::open(top.sub("root"), "job", "second");
+    REQUIRE(second);
+    const auto restored = first->restore();
+    REQUIRE_FALSE(restored);
+    CHECK(restored.error().message.find("of node second") != std::string::npos);
+    CHECK_FALSE(first->whole());
+    CHECK(second->whole());
 }
 
 TEST_CASE(
