@@ -35,6 +35,7 @@ await_word("leave")
 
 
 def stepped(workspace):
+    check(os.path.exists(kFake), "%s is not built", kFake)
     if subprocess.run([kPython, "-c", "import torch"], capture_output=True).returncode != 0:
         skip("%s has no torch" % kPython)
     clock = workspace.path("clock")

@@ -40,8 +40,10 @@ def flood(workspace, seconds, records, agent=(), trace=(), stopped=False):
     return tracing.output, told, made
 
 
-def by_the_loader(output, made):
-    """The viewers' own loader: whole ranges, each number greater than the one before, and the account of each lane."""
+def by_the_loader(output, made, most_ours_lost):
+    """The viewers' own loader: whole ranges, each number greater than the one before, and the account of each lane.
+    @param most_ours_lost  records of ours that a dump which is full may have refused, beside the program's
+    """
     done = subprocess.run([os.path.join(kFaults, "flood_check"), output], capture_output=True, text=True)
     check(done.returncode == 0, "the loader on %s: %s", output, done.stderr)
     kept, lost = dict.fromkeys(made, 0), dict.fromkeys(made, 0)
@@ -54,7 +56,7 @@ def by_the_loader(output, made):
         kept[tid] += ranges
         lost[tid] += lane_lost
     for tid, its in made.items():
-        check(its.count == kept[tid] + lost[tid], "thread %d: written %d, kept %d, lost %d", tid, its.count, kept[tid], lost[tid])
+        check(0 <= kept[tid] + lost[tid] - its.count <= most_ours_lost, "thread %d: written %d, kept %d, lost %d", tid, its.count, kept[tid], lost[tid])
     return sum(kept.values()), sum(lost.values())
 
 
@@ -65,7 +67,7 @@ def told_again(job):
     return len(others)
 
 
-def by_the_reader(output, made, kept, interval):
+def by_the_reader(output, made, kept, interval, most_ours_lost):
     """The second reader: every chunk; every record too, where they are not too many.
     @param interval  the lanes alone have lost, so that each loss lies between the first and the last drop that its lane tells
     """
@@ -84,7 +86,7 @@ def by_the_reader(output, made, kept, interval):
         check(len(set(numbers)) == len(numbers), "thread %d: %d of its ranges are there twice", tid, len(numbers) - len(set(numbers)))
         runs = losses(ranges[tid], its.count)
         lost = sum(l.lost for l in lanes[tid])
-        check(sum(run[0] for run in runs) == lost, "thread %d: missing %d, counted as lost %d", tid, sum(run[0] for run in runs), lost)
+        check(0 <= lost - sum(run[0] for run in runs) <= most_ours_lost, "thread %d: missing %d, counted as lost %d", tid, sum(run[0] for run in runs), lost)
         if runs and interval:
             check_interval(tid, runs, [l for l in lanes[tid] if l.lost])
     check(sum(map(len, ranges.values())) == kept, "the reader finds %d ranges, the loader %d", sum(map(len, ranges.values())), kept)
@@ -99,20 +101,20 @@ def check_interval(tid, runs, lanes):
               "thread %d: its %s loss at %d, the records around it end at %s and begin at %s", tid, what, ticks, before and before.end, behind and behind.begin)
 
 
-def check_receipt(told, made, again):
+def check_receipt(told, everything):
     """What `trace` says, what the dump says and what was written are one."""
     (node,) = told["nodes"]
-    cost, everything = node["perturbation"], sum(its.count for its in made.values()) + again
-    check(cost["records"] == everything == node["records"] + node["lost"], "the receipt has %d records, written %d, told %d + %d", cost["records"],
+    cost = node["perturbation"]
+    check(cost["records"] == everything == node["records"] + node["lost"], "the receipt has %d records, kept and lost are %d, told %d + %d", cost["records"],
           everything, node["records"], node["lost"])
     check(abs(cost["cost_ns"] - cost["records"] * node["record_cost_ns"]) <= 1, "%s, a record costs %s", cost, node["record_cost_ns"])
     check(0 < cost["share_percent"] < 100 * kThreads and cost["agent_cpu_ns"] > 0, "not a share, or no time of the agent's: %s", cost)
 
 
-def judge(output, told, made, interval=True):
-    kept, lost = by_the_loader(output, made)
-    how, again = by_the_reader(output, made, kept, interval)
-    check_receipt(told, made, again)
+def judge(output, told, made, interval=True, most_ours_lost=0):
+    kept, lost = by_the_loader(output, made, most_ours_lost)
+    how, again = by_the_reader(output, made, kept, interval, most_ours_lost)
+    check_receipt(told, kept + lost + again)
     cost = told["nodes"][0]["perturbation"]
     print("written %d = kept %d + lost %d; the second reader has read all %s; %.2f %% of the job's time, agent's CPU %.2f s, longest gap %.1f ms" % (
         kept + lost, kept, lost, how, cost["share_percent"], cost["agent_cpu_ns"] / 1e9, max(its.longest_ns for its in made.values()) / 1e6), flush=True)
@@ -125,9 +127,11 @@ def dump(workspace, seconds, records="0"):
 
 def bound(workspace, seconds, records="0"):
     """--max-bytes is reached: what came before is whole, what comes after is lost and counted."""
-    most = 64 << 20 if records == "0" else 1 << 20
-    output, told, made = flood(workspace, seconds, records, trace=["--max-bytes", str(most)])
-    kept, lost = judge(output, told, made, interval=False)
+    endless = records == "0"
+    most = 64 << 20 if endless else 1 << 20
+    # Lanes that hold all of it: then nothing is lost but what the dump does not take.
+    output, told, made = flood(workspace, seconds, records, agent=["--first-lane-kib", "8192"], trace=["--max-bytes", str(most)])
+    kept, lost = judge(output, told, made, interval=False, most_ours_lost=sum(its.count for its in made.values()) // 1000 if endless else 0)
     size = sum(os.path.getsize(os.path.join(output, f)) for f in os.listdir(output) if f.endswith(".rsd"))
     check(lost > 0 and size <= most and not told["all_good"], "%d bytes of %d, %d lost, good %s", size, most, lost, told["all_good"])
     check(str(most) in told["nodes"][0]["error"], "it does not name the bound: %s", told["nodes"][0]["error"])
