@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import Node, Trace, check, kAgent, kBuild, kCommand, kPython, kShim, main, skip, wait_until
 
 from rsd import frames
+from rsd.dump import unpacked
 from rsd.index import Job
 from rsd.shapes import kDumpReader, kFates, kVerdicts
 
@@ -73,7 +74,7 @@ def check_chunks(path):
     check(read_frames.problem is None, "%s, byte %d: %s", path, read_frames.end, read_frames.problem)
     records, last = collections.Counter(), {}
     for payload in read_frames.payloads:
-        chunk = kDumpReader.root(payload, b"RSD1", "Chunk")
+        chunk = unpacked(kDumpReader.root(payload, b"RSD1", "Chunk"))
         if chunk.body._shape != "Blocks":
             continue
         for block in chunk.body.blocks:
