@@ -49,7 +49,7 @@ static void wait_for(const char* path) {
 }
 
 /* --- flood --- */
-struct flood {
+struct Flood {
     pthread_t thread;
     uint64_t most;
     int64_t until_ns;
@@ -59,7 +59,7 @@ struct flood {
 };
 
 static void* flood_thread(void* argument) {
-    struct flood* it = argument;
+    struct Flood* it = argument;
     it->tid = gettid();
     int64_t last = now_ns();
     for (;; ++it->made) {
@@ -76,7 +76,7 @@ static void* flood_thread(void* argument) {
 }
 
 static int flood(int threads, uint64_t count, double seconds, const char* go, const char* leave) {
-    static struct flood all[kMostThreads];
+    static struct Flood all[kMostThreads];
     wait_for(go);
     const int64_t until = now_ns() + (int64_t)(seconds * 1e9);
     for (int i = 0; i < threads; ++i) {

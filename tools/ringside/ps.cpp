@@ -72,7 +72,7 @@ nlohmann::json as_json(const std::string& node, const fbs::ProcessStatusT& statu
 
 /// In a container a process has a pid of its own there; here it is known by the host's.
 std::string pid_text(const fbs::ProcessT& process) {
-    const std::string pid = std::to_string(process.pid);
+    std::string pid = std::to_string(process.pid);
     if (process.host_pid == 0 || process.host_pid == process.pid) return pid;
     return pid + " (here " + std::to_string(process.host_pid) + ")";
 }
