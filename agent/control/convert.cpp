@@ -21,6 +21,7 @@ std::unique_ptr<fbs::CalibrationT> calibration_table(const Calibration& calibrat
 }
 
 std::unique_ptr<fbs::PerturbationT> perturbation_table(const Perturbation& perturbation) {
+    if (perturbation.agent_cpu_ns < 0) return nullptr;
     auto table = std::make_unique<fbs::PerturbationT>();
     table->records = perturbation.records;
     table->cost_ns = perturbation.cost_ns;

@@ -154,9 +154,13 @@ void build_footer(FlatBufferBuilder& builder, const DumpFooter& footer,
             end.violations, end.start_delay_ns));
     }
     const Perturbation& cost = footer.perturbation;
-    const auto perturbation =
-        fbs::CreatePerturbation(builder, cost.records, cost.cost_ns, cost.job_time_ns,
-                                cost.slowest_start_ns, cost.agent_cpu_ns);
+    // What is cut out of a window has no receipt: it was recorded for whoever would ask.
+    flatbuffers::Offset<fbs::Perturbation> perturbation;
+    if (cost.agent_cpu_ns >= 0) {
+        perturbation =
+            fbs::CreatePerturbation(builder, cost.records, cost.cost_ns, cost.job_time_ns,
+                                    cost.slowest_start_ns, cost.agent_cpu_ns);
+    }
     finish(builder, fbs::Body::Footer,
            fbs::CreateFooterDirect(builder, footer.start_ticks, footer.stop_ticks, &lanes, &ends,
                                    records, lost, footer.unknown_records, bytes_before,
