@@ -44,6 +44,20 @@ public:
     /// nothing is written or counted
     bool end_range(std::uint64_t key);
 
+    /// A range as begin_range() takes it.
+    struct OpenRange {
+        SourceId source;
+        std::uint8_t detail;
+        NameId name;
+        std::uint64_t key;
+        std::uint64_t argument;
+    };
+    /// begin_range(), and end_range() of the innermost range, where nothing is in their way: no call is made.
+    /// @param range  its name is not inline
+    /// @return false: nothing has been done; use the other one
+    bool begin_plain(const OpenRange& range);
+    bool end_plain(std::uint64_t key);
+
     /// As end_range(), written as an Operator; the argument of its begin_range() is the NameId of its input shapes, or 0.
     /// @param sequence  -1: none   @param scope  schema::TorchScope
     bool end_operator(std::uint64_t key, std::int64_t sequence, std::uint32_t thread,
@@ -121,6 +135,9 @@ private:
     void value(schema::RecordKind kind, std::uint8_t flags, NameId name, std::uint64_t value,
                std::uint64_t argument);
     std::uint32_t find_open(std::uint64_t key) const;
+    void push_open(const OpenRange& range, Ticks begin);
+    void begin_with_care(const OpenRange& range);
+    bool end_with_care(std::uint64_t key, Ticks end);
     void begin_too_deep();
     void keep_inline_text(std::uint32_t entry);
     void pop(std::uint32_t entry);
@@ -230,7 +247,8 @@ private:
 /// Word by word, and by stores that the compiler won't widen, so that the record stays in registers: put together in memory and copied by
 /// wider loads, it would wait for its own stores.
 template <class Record, std::size_t... kWord>
-inline void write_words(schema::Cell* out, const Record& record, std::index_sequence<kWord...>) {
+[[gnu::always_inline]] inline void write_words(schema::Cell* out, const Record& record,
+                                               std::index_sequence<kWord...>) {
     struct Words {
         std::uint64_t word[sizeof...(kWord)];
     };
@@ -256,25 +274,35 @@ inline void ThreadLane::put(const Record& record, Ticks ticks, const InlineText*
     put_slow(&copy, kCells, ticks, text);
 }
 
-inline void ThreadLane::begin_range(SourceId source, std::uint8_t detail, NameId name,
-                                    std::uint64_t key, std::uint64_t argument) {
-    const std::uint32_t entry = depth_;
-    if (entry == schema::kOpenStackDepth) [[unlikely]]
-        return begin_too_deep();
-    if (name == schema::kInlineName) [[unlikely]]
-        keep_inline_text(entry);
-    schema::OpenEntry& open = open_entry(entry);
+[[gnu::always_inline]] inline void ThreadLane::push_open(const OpenRange& range, Ticks begin) {
+    schema::OpenEntry& open = open_entry(depth_);
     // SYNC(open): who sees one of these words sees that its entry had gone before; pair with the agent's acquires.
-    open.key.store(key, std::memory_order_release);
-    open.argument.store(argument, std::memory_order_release);
-    open.what.store(schema::RecordHeader{schema::RecordKind::kRange, 1,
-                                         schema::record_flags(source, detail), name}
-                        .pack(),
-                    std::memory_order_release);
-    open.begin.store(ticks().value, std::memory_order_release);
-    depth_ = entry + 1;
+    open.key.store(range.key, std::memory_order_release);
+    open.argument.store(range.argument, std::memory_order_release);
+    open.what.store(
+        schema::RecordHeader{schema::RecordKind::kRange, 1,
+                             schema::record_flags(range.source, range.detail), range.name}
+            .pack(),
+        std::memory_order_release);
+    open.begin.store(begin.value, std::memory_order_release);
+    depth_ = depth_ + 1;
     // SYNC(open): the entry is whole; pairs with the acquire of the agent that copies the stack.
     header()->open_depth.store(depth_, std::memory_order_release);
+}
+
+[[gnu::always_inline]] inline bool ThreadLane::begin_plain(const OpenRange& range) {
+    if (depth_ == schema::kOpenStackDepth || ticks_source_ != schema::TicksSource::kTsc)
+        [[unlikely]]
+        return false;
+    push_open(range, {__rdtsc()});
+    return true;
+}
+
+inline void ThreadLane::begin_range(SourceId source, std::uint8_t detail, NameId name,
+                                    std::uint64_t key, std::uint64_t argument) {
+    const OpenRange range{source, detail, name, key, argument};
+    if (name == schema::kInlineName || !begin_plain(range)) [[unlikely]]
+        begin_with_care(range);
 }
 
 /// @return the entry, or kOpenStackDepth
@@ -289,7 +317,7 @@ inline void ThreadLane::pop(std::uint32_t entry) {
     if (entry + 1 != depth_) [[unlikely]]
         return remove_from_middle(entry);
     depth_ = entry;
-    // SYNC(open): the range's record is committed before its entry goes, so no kill loses both; pairs as in begin_range().
+    // SYNC(open): the range's record is committed before its entry goes, so no kill loses both; pairs as in push_open().
     header()->open_depth.store(depth_, std::memory_order_release);
 }
 
@@ -299,18 +327,35 @@ inline const ThreadLane::InlineText* ThreadLane::inline_text(std::uint64_t heade
                                                                             : nullptr;
 }
 
-inline bool ThreadLane::end_range(std::uint64_t key) {
-    const Ticks end = ticks();
-    const std::uint32_t entry = find_open(key);
-    if (entry == schema::kOpenStackDepth) [[unlikely]]
+[[gnu::always_inline]] inline bool ThreadLane::end_plain(std::uint64_t key) {
+    if (ticks_source_ != schema::TicksSource::kTsc) [[unlikely]]
         return false;
-    const schema::OpenEntry& open = open_entry(entry);
-    const std::uint64_t what = open.what.load(std::memory_order_relaxed);
-    put(schema::RangeRecord{what, open.begin.load(std::memory_order_relaxed), end.value,
-                            open.argument.load(std::memory_order_relaxed)},
-        end, inline_text(what, entry));
-    pop(entry);
+    const std::uint64_t end = __rdtsc();
+    // Before the end of what is fast no name is inline, and nothing waits to be said.
+    if (depth_ == 0 || ring_.position() >= fast_end_) [[unlikely]]
+        return false;
+    const schema::OpenEntry& open = open_entry(depth_ - 1);
+    if (open.key.load(std::memory_order_relaxed) != key) [[unlikely]]
+        return false;
+    schema::Cell* out = ring_.reserve(1);
+    if (out == nullptr) [[unlikely]]
+        return false;
+    write_words(out,
+                schema::RangeRecord{open.what.load(std::memory_order_relaxed),
+                                    open.begin.load(std::memory_order_relaxed), end,
+                                    open.argument.load(std::memory_order_relaxed)},
+                std::make_index_sequence<sizeof(schema::RangeRecord) / 8>());
+    ring_.commit(1);
+    depth_ = depth_ - 1;
+    // SYNC(open): the range's record is committed before its entry goes, so no kill loses both; pairs as in push_open().
+    header()->open_depth.store(depth_, std::memory_order_release);
     return true;
+}
+
+inline bool ThreadLane::end_range(std::uint64_t key) {
+    if (end_plain(key)) [[likely]]
+        return true;
+    return end_with_care(key, ticks());
 }
 
 inline bool ThreadLane::end_operator(std::uint64_t key, std::int64_t sequence, std::uint32_t thread,

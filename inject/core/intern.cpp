@@ -15,14 +15,14 @@ using schema::NameEntry;
 using schema::NameId;
 using schema::NameState;
 
+RINGSIDE_START_DATA constinit std::atomic<std::uint32_t> g_names_epoch{0};
+
 namespace {
 
 /// Text is made real in parts of this size; most processes have a few hundred names.
 constexpr std::uint32_t kTextPartBytes = 64 * 1024;
 /// Bytes of text that are real; 0: not even the entries.
 constinit std::atomic<std::uint32_t> real_text_bytes{0};
-
-RINGSIDE_START_DATA constinit std::atomic<std::uint32_t> epoch{0};
 
 constexpr auto kFree = static_cast<std::uint16_t>(NameState::kFree);
 constexpr auto kFilling = static_cast<std::uint16_t>(NameState::kFilling);
@@ -132,12 +132,8 @@ bool names_ready() {
     return real_text_bytes.load(std::memory_order_relaxed) != 0;
 }
 
-std::uint32_t names_epoch() {
-    return epoch.load(std::memory_order_relaxed);
-}
-
 void forget_names() {
-    epoch.fetch_add(1, std::memory_order_relaxed);
+    g_names_epoch.fetch_add(1, std::memory_order_relaxed);
     real_text_bytes.store(0, std::memory_order_relaxed);
     forget_attributes();
     g_name_cache.clear();

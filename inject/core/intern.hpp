@@ -15,8 +15,11 @@ bool populate_names(std::byte* segment, std::uint32_t text_bytes);
 bool names_ready();
 /// The process has another segment: nothing of its table is real yet.
 void forget_names();
+extern std::atomic<std::uint32_t> g_names_epoch;
 /// Changes with each forget_names(): ids that were kept under another number are another table's.
-std::uint32_t names_epoch();
+inline std::uint32_t names_epoch() {
+    return g_names_epoch.load(std::memory_order_relaxed);
+}
 
 /// @return kNoName where neither an entry nor bytes are left
 /// @thread thread-safe, async-signal-safe; only with a lane (its creation populates the table's pages)

@@ -37,8 +37,8 @@ void NameCache::keep(const char* text, std::size_t length, schema::AttributeId a
         return;  // another thread is here
     // SYNC(cached): pair with the acquires in find().
     entry->key.store(key, std::memory_order_release);
-    entry->size.store(static_cast<std::uint32_t>(length + 1), std::memory_order_release);
-    entry->id.store(id.value, std::memory_order_release);
+    entry->size.store(static_cast<std::uint16_t>(length + 1), std::memory_order_release);
+    entry->id.store(static_cast<std::uint16_t>(id.value), std::memory_order_release);
     for (std::size_t at = 0; at < length + 1; at += 8) {
         std::uint64_t word = 0;
         std::memcpy(&word, text + at, length - at < 8 ? length - at : 8);
@@ -52,6 +52,8 @@ void NameCache::clear() {
         return;  // never used: its pages may not exist yet
     for (auto& set : entries_) {
         for (Entry& entry : set) {
+            // What was never used stays untouched: most of it has no memory of its own yet.
+            if (entry.version.load(std::memory_order_relaxed) == 0) continue;
             entry.key.store(0, std::memory_order_relaxed);
             entry.version.store(0, std::memory_order_relaxed);
         }

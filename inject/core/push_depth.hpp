@@ -6,8 +6,30 @@
 #include <cstdint>
 
 #include "inject/core/emit.hpp"
+#include "schema/request_id.hpp"
 
 namespace ringside::inject {
+
+/// The depths of one thread, by domain. Domains beyond its slots share a counter: their ranges are then told apart only where they nest.
+struct PushDepths {
+    static constexpr std::uint32_t kSlots = 32;
+    /// No address of user space: those are the keys of other sources.
+    static constexpr std::uint64_t kTag = 0x5055ull << 48;
+
+    std::uint32_t word;     ///< the capture word that they were counted under
+    std::uint32_t sources;  ///< those that this capture wants, a bit each
+    std::uint16_t depth[kSlots];
+
+    static constexpr std::uint32_t slot_of(SourceId source, std::uint64_t domain) {
+        const std::uint64_t both = domain ^ static_cast<std::uint64_t>(source) << 56;
+        return static_cast<std::uint32_t>(schema::mix64(both)) % kSlots;
+    }
+    static constexpr std::uint64_t key_of(std::uint32_t slot, std::uint16_t depth) {
+        return kTag | static_cast<std::uint64_t>(slot) << 16 | depth;
+    }
+};
+extern __thread PushDepths t_push_depths
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /// @param domain  any number that tells one domain of one source from the others
 /// @return for ThreadLane::begin_range()
@@ -16,5 +38,58 @@ std::uint64_t push_key(SourceId source, std::uint64_t domain);
 
 /// @return for ThreadLane::end_range(); 0: what is popped was pushed before the capture
 std::uint64_t pop_key(SourceId source, std::uint64_t domain);
+
+// --- the way of most pushes and pops: no call is made, so that nothing has to be kept for one ---
+
+/// Whether this thread may record for `source` at once: a hook would find its lane, and the capture wants the source.
+[[gnu::always_inline]] inline bool enters_at_once(const ThreadSlot& slot, SourceId source,
+                                                  std::uint32_t word) {
+    return slot.word == word && slot.inside == 0 && t_push_depths.word == word &&
+           (t_push_depths.sources >> static_cast<std::uint32_t>(source) & 1) != 0;
+}
+
+/// Pushes a range without attributes.
+/// @param counter  PushDepths::slot_of() its domain
+/// @param word  the capture word, on
+/// @param name  interned, not inline
+/// @return false: nothing has been done; a HookScope is needed
+[[gnu::always_inline]] inline bool push_at_once(SourceId source, std::uint32_t counter,
+                                                std::uint32_t word, NameId name) {
+    ThreadSlot& slot = t_slot;
+    if (!enters_at_once(slot, source, word)) [[unlikely]]
+        return false;
+    slot.inside = 1;
+    // As HookScope: only a signal handler on this thread could come between.
+    std::atomic_signal_fence(std::memory_order_acq_rel);
+    ThreadLane& lane = *slot.lane;
+    lane.fetch_ahead();
+    const auto depth = static_cast<std::uint16_t>(t_push_depths.depth[counter] + 1);
+    const bool done = lane.begin_plain({source, 0, name, PushDepths::key_of(counter, depth), 0});
+    if (done) [[likely]]
+        t_push_depths.depth[counter] = depth;
+    std::atomic_signal_fence(std::memory_order_acq_rel);
+    slot.inside = 0;
+    return done;
+}
+
+/// As push_at_once(), for a text that g_name_cache.find_short() does not have; in whatever way it takes.
+void push_new_name(SourceId source, const char* text);
+
+/// Pops what push_at_once() pushed, where it is the thread's innermost range.
+[[gnu::always_inline]] inline bool pop_at_once(SourceId source, std::uint32_t counter,
+                                               std::uint32_t word) {
+    ThreadSlot& slot = t_slot;
+    if (!enters_at_once(slot, source, word)) [[unlikely]]
+        return false;
+    slot.inside = 1;
+    std::atomic_signal_fence(std::memory_order_acq_rel);
+    const std::uint16_t depth = t_push_depths.depth[counter];
+    const bool done = depth != 0 && slot.lane->end_plain(PushDepths::key_of(counter, depth));
+    if (done) [[likely]]
+        t_push_depths.depth[counter] = static_cast<std::uint16_t>(depth - 1);
+    std::atomic_signal_fence(std::memory_order_acq_rel);
+    slot.inside = 0;
+    return done;
+}
 
 }  // namespace ringside::inject

@@ -62,7 +62,7 @@ bool ThreadLane::make_room() {
 void ThreadLane::start_generation() {
     depth_ = 0;
     pending_valid_ = false;
-    // SYNC(open): as in begin_range().
+    // SYNC(open): as in push_open().
     header()->open_depth.store(0, std::memory_order_release);
     // A context that the last capture left on would be taken for this one's: take it back before the first record.
     if (context_.key != 0) attention_ |= kContextDirty;
@@ -99,6 +99,25 @@ NameId ThreadLane::intern_and_keep(const char* text, schema::AttributeId attribu
 
 // --- the open stack ---
 
+/// A range whose name is inline, on a clock that is not the TSC, or with no place left for it.
+void ThreadLane::begin_with_care(const OpenRange& range) {
+    if (depth_ == schema::kOpenStackDepth) return begin_too_deep();
+    if (range.name == schema::kInlineName) keep_inline_text(depth_);
+    push_open(range, ticks());
+}
+
+bool ThreadLane::end_with_care(std::uint64_t key, Ticks end) {
+    const std::uint32_t entry = find_open(key);
+    if (entry == schema::kOpenStackDepth) return false;
+    const schema::OpenEntry& open = open_entry(entry);
+    const std::uint64_t what = open.what.load(std::memory_order_relaxed);
+    put(schema::RangeRecord{what, open.begin.load(std::memory_order_relaxed), end.value,
+                            open.argument.load(std::memory_order_relaxed)},
+        end, inline_text(what, entry));
+    pop(entry);
+    return true;
+}
+
 void ThreadLane::begin_too_deep() {
     header()->too_deep.fetch_add(1, std::memory_order_relaxed);
     count_loss(schema::Loss::kStackTooDeep);
@@ -126,21 +145,16 @@ void ThreadLane::remove_from_middle(std::uint32_t entry) {
             open_texts_[i] = open_texts_[i + 1];
     }
     --depth_;
-    // SYNC(open): as in begin_range().
+    // SYNC(open): as in push_open().
     header()->open_depth.store(depth_, std::memory_order_release);
 }
 
 bool ThreadLane::end_range_late(std::uint64_t key, Ticks end) {
     const std::uint32_t entry = find_open(key);
-    if (entry == schema::kOpenStackDepth) return false;
-    const schema::OpenEntry& open = open_entry(entry);
-    const std::uint64_t begin = open.begin.load(std::memory_order_relaxed);
-    if (begin >= end.value) return false;
-    const std::uint64_t what = open.what.load(std::memory_order_relaxed);
-    put(schema::RangeRecord{what, begin, end.value, open.argument.load(std::memory_order_relaxed)},
-        end, inline_text(what, entry));
-    pop(entry);
-    return true;
+    if (entry == schema::kOpenStackDepth ||
+        open_entry(entry).begin.load(std::memory_order_relaxed) >= end.value)
+        return false;
+    return end_with_care(key, end);
 }
 
 // --- records ---

@@ -52,7 +52,11 @@ int active() {
     return static_cast<int>(capture_word() & 1);
 }
 
-void range_push(const char* name, const ringside_attributes* given) {
+/// The counter of ranges without a domain.
+constexpr std::uint32_t kNoDomain = PushDepths::slot_of(SourceId::kApi, 0);
+
+/// Out of line, so that the common way keeps no register for it.
+[[gnu::noinline]] void push_with_care(const char* name, const ringside_attributes* given) {
     const HookScope hook(SourceId::kApi, Writes::kNothing);
     if (!hook) return;
     const ringside_attributes attributes = read_attributes(given);
@@ -62,10 +66,31 @@ void range_push(const char* name, const ringside_attributes* given) {
                             event.payload);
 }
 
-void range_pop(const char* domain) {
+[[gnu::noinline]] void pop_with_care(const char* domain) {
     const HookScope hook(SourceId::kApi);
     const std::uint64_t key = hook ? pop_key(SourceId::kApi, domain_number(domain)) : 0;
     if (key != 0) hook.lane().end_range(key);
+}
+
+// Flat: whatever the compiler thinks of their size, a pair's two functions call nothing.
+[[gnu::flatten]] void range_push(const char* name, const ringside_attributes* given) {
+    const std::uint32_t word = capture_word();
+    if ((word & 1) == 0) [[likely]]
+        return;
+    if (given != nullptr || name == nullptr) return push_with_care(name, given);
+    const NameId known = g_name_cache.find_short(name);
+    if (known == schema::kNoName) [[unlikely]]
+        return push_new_name(SourceId::kApi, name);
+    if (!push_at_once(SourceId::kApi, kNoDomain, word, known)) [[unlikely]]
+        push_with_care(name, given);
+}
+
+[[gnu::flatten]] void range_pop(const char* domain) {
+    const std::uint32_t word = capture_word();
+    if ((word & 1) == 0) [[likely]]
+        return;
+    if (domain != nullptr || !pop_at_once(SourceId::kApi, kNoDomain, word)) [[unlikely]]
+        pop_with_care(domain);
 }
 
 std::uint64_t range_start(const char* name, const ringside_attributes* given) {

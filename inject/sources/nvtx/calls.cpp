@@ -2,6 +2,9 @@
 // or those of NVTX without any tool: a program sees no difference between a capture and none.
 #include "inject/sources/nvtx/calls.hpp"
 
+#include <type_traits>
+
+#include "inject/core/push_depth.hpp"
 #include "inject/core/thread_names.hpp"
 #include "inject/core/wide_text.hpp"
 #include "inject/sources/nvtx/next_tool.hpp"
@@ -21,8 +24,15 @@ void mark(Message message) {
     tell_next(kCoreModule, kIndex, message);
 }
 
+/// The counter of ranges without a domain.
+constexpr std::uint32_t kNoDomain = PushDepths::slot_of(SourceId::kNvtx, 0);
+
+std::uint32_t counter_of(const Domain* domain) {
+    return domain != nullptr ? domain->push_counter : kNoDomain;
+}
+
 template <Core kIndex, class Message>
-int push(Message message) {
+[[gnu::noinline]] int push_with_care(Message message) {
     {
         const HookScope hook(SourceId::kNvtx, Writes::kNothing);
         if (hook) record_push(hook.lane(), nullptr, read_event(hook.lane(), message));
@@ -30,12 +40,44 @@ int push(Message message) {
     return call_next(kCoreModule, kIndex, kNoPushPopTracking, message);
 }
 
-int pop() {
+// Pushes and pops first try the way of those that find nothing unusual, and make no call there, whatever the compiler thinks of
+// their size; off, they look at two words.
+template <Core kIndex, class Message>
+[[gnu::flatten]] int push(Message message) {
+    const std::uint32_t word = capture_word();
+    if (has_next()) [[unlikely]]
+        return push_with_care<kIndex>(message);
+    if ((word & 1) == 0) [[likely]]
+        return kNoPushPopTracking;
+    if constexpr (std::is_same_v<Message, const char*>) {
+        if (message != nullptr) [[likely]] {
+            const NameId known = g_name_cache.find_short(message);
+            if (known == schema::kNoName) [[unlikely]] {
+                push_new_name(SourceId::kNvtx, message);
+                return kNoPushPopTracking;
+            }
+            if (push_at_once(SourceId::kNvtx, kNoDomain, word, known)) [[likely]]
+                return kNoPushPopTracking;
+        }
+    }
+    return push_with_care<kIndex>(message);
+}
+
+[[gnu::noinline]] int pop_with_care() {
     {
         const HookScope hook(SourceId::kNvtx);
         if (hook) record_pop(hook.lane(), nullptr);
     }
     return call_next(kCoreModule, kRangePop, kNoPushPopTracking);
+}
+
+[[gnu::flatten]] int pop() {
+    const std::uint32_t word = capture_word();
+    if (has_next()) [[unlikely]]
+        return pop_with_care();
+    if ((word & 1) == 0 || pop_at_once(SourceId::kNvtx, kNoDomain, word)) [[likely]]
+        return kNoPushPopTracking;
+    return pop_with_care();
 }
 
 template <Core kIndex, class Message>
@@ -85,7 +127,7 @@ void domain_mark(Domain* domain, const EventAttributes* event) {
     call_next_event(kCore2Module, kDomainMarkEx, 0, event, next_handle(domain));
 }
 
-int domain_push(Domain* domain, const EventAttributes* event) {
+[[gnu::noinline]] int domain_push_with_care(Domain* domain, const EventAttributes* event) {
     {
         const HookScope hook(SourceId::kNvtx, Writes::kNothing);
         if (hook) record_push(hook.lane(), domain, read_event(hook.lane(), domain, event));
@@ -94,12 +136,34 @@ int domain_push(Domain* domain, const EventAttributes* event) {
                            next_handle(domain));
 }
 
-int domain_pop(Domain* domain) {
+[[gnu::flatten]] int domain_push(Domain* domain, const EventAttributes* event) {
+    const std::uint32_t word = capture_word();
+    if (has_next()) [[unlikely]]
+        return domain_push_with_care(domain, event);
+    if ((word & 1) == 0) [[likely]]
+        return kNoPushPopTracking;
+    const NameId known = known_name(domain, event);
+    if (known != schema::kNoName && push_at_once(SourceId::kNvtx, counter_of(domain), word, known))
+        [[likely]]
+        return kNoPushPopTracking;
+    return domain_push_with_care(domain, event);
+}
+
+[[gnu::noinline]] int domain_pop_with_care(Domain* domain) {
     {
         const HookScope hook(SourceId::kNvtx);
         if (hook) record_pop(hook.lane(), domain);
     }
     return call_next(kCore2Module, kDomainRangePop, kNoPushPopTracking, next_handle(domain));
+}
+
+[[gnu::flatten]] int domain_pop(Domain* domain) {
+    const std::uint32_t word = capture_word();
+    if (has_next()) [[unlikely]]
+        return domain_pop_with_care(domain);
+    if ((word & 1) == 0 || pop_at_once(SourceId::kNvtx, counter_of(domain), word)) [[likely]]
+        return kNoPushPopTracking;
+    return domain_pop_with_care(domain);
 }
 
 RangeId domain_start(Domain* domain, const EventAttributes* event) {

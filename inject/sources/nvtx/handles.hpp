@@ -9,7 +9,8 @@ namespace ringside::inject::nvtx {
 
 /// A domain. A null handle is the default one, which has no name.
 struct Domain {
-    std::uint64_t number;  ///< from 1
+    std::uint64_t number;        ///< from 1
+    std::uint32_t push_counter;  ///< PushDepths::slot_of() it
     const char* name;
     std::atomic<void*> next_tools;  ///< the other tool's handle
 };
@@ -20,6 +21,8 @@ struct RegisteredString {
     const char* text;
     std::atomic<void*> next_tools;
     RegisteredString* next;  ///< of its bucket
+    /// names_epoch() << 32 | the id of the text with its domain and nothing else; 0: not interned yet.
+    mutable std::atomic<std::uint64_t> plain_name;
 };
 
 /// The domain of that name; made where it is new, or where another tool's handle differs.

@@ -67,6 +67,18 @@ NameId message_name(ThreadLane& lane, const EventAttributes& event,
     return attributes.value == 0 ? schema::kNoName : lane.intern("", 0, attributes);
 }
 
+/// For known_name(): of an event that has nothing beside its registered string.
+void keep_plain_name(const Domain* domain, const EventAttributes& event, NameId name) {
+    if (event.message_type != kMessageRegistered || event.message == nullptr ||
+        event.category != 0 || event.colour_type != 0 || event.payload_type != 0 ||
+        name == schema::kInlineName || name == schema::kNoName)
+        return;
+    const auto* string = static_cast<const RegisteredString*>(event.message);
+    if (string->domain != domain) return;
+    string->plain_name.store(static_cast<std::uint64_t>(names_epoch()) << 32 | name.value,
+                             std::memory_order_relaxed);
+}
+
 std::uint64_t number_of(const Domain* domain) {
     return domain != nullptr ? domain->number : 0;
 }
@@ -93,7 +105,9 @@ Event read_event(ThreadLane& lane, const Domain* domain, const EventAttributes* 
     set.category = intern_label(lane, category_text(domain, event.category));
     set.colour = event.colour_type == kColourArgb ? event.colour : 0;
     set.payload = payload.type;
-    return {message_name(lane, event, intern_attributes(set)), payload.value};
+    const NameId name = message_name(lane, event, intern_attributes(set));
+    keep_plain_name(domain, event, name);
+    return {name, payload.value};
 }
 
 Event read_event(ThreadLane& lane, const char* message) {

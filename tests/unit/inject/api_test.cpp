@@ -178,6 +178,49 @@ TEST_CASE("api: iterations are counted by name, and anew in each capture") {
     CHECK(records[3].words[2] == 1);
 }
 
+TEST_CASE("api: ranges pushed again and again, popped in any order of domains, are each recorded") {
+    Sandbox box;
+    box.control().source_mask.store(~0u);
+    box.set_capture(true);
+    const pid_t pid = box.run([&] {
+        EXPECT(box.load());
+        ringside_attributes attributes{};
+        attributes.size = sizeof attributes;
+        attributes.domain = "d";
+        for (int i = 0; i < 3; ++i) {
+            ringside_range_push("outer");
+            ringside_range_push_with("inner", &attributes);
+            ringside_range_push("innermost");
+            ringside_range_pop();
+            // Not the innermost of the thread.
+            ringside_range_pop();
+            ringside_range_pop_of("d");
+            ringside_range_pop();
+        }
+        // Open in a capture that ends: its pop belongs to no range of the next one.
+        ringside_range_push("outer");
+        box.set_capture(false);
+        ringside_range_push("outer");
+        box.set_capture(true);
+        ringside_range_pop();
+        ringside_range_push("last");
+        ringside_range_pop();
+        for (int i = 0; i < 70; ++i) ringside_range_push("deep");
+        for (int i = 0; i < 70; ++i) ringside_range_pop();
+    });
+    const SegmentView view(box.segment_of(pid));
+    const auto records = view.records(0);
+    REQUIRE(records.size() == 10 + schema::kOpenStackDepth);
+    const char* const names[] = {"innermost", "outer", "inner"};
+    for (std::size_t i = 0; i < 9; ++i) {
+        CHECK(records[i].name == names[i % 3]);
+        CHECK(records[i].words[1] < records[i].words[2]);
+    }
+    CHECK(records[9].name == "last");
+    CHECK(view.loss(schema::Loss::kStackTooDeep) == 70 - schema::kOpenStackDepth);
+    CHECK(view.lane(0).open_depth.load() == 0);
+}
+
 TEST_CASE("api: off, nothing is written and nothing is there to send") {
     Sandbox box;
     const pid_t pid = box.run([&] {

@@ -165,6 +165,52 @@ TEST_CASE("nvtx: attributes shorter than ours are read as far as they go") {
     for (std::size_t i = 1; i < 4; ++i) CHECK(records[i].header.name == schema::kNoName);
 }
 
+TEST_CASE("nvtx: a registered string is the same name each time, another one with attributes") {
+    Sandbox box;
+    box.control().source_mask.store(~0u);
+    box.set_capture(true);
+    const pid_t pid = box.run([&] {
+        EXPECT(box.load());
+        Copy copy;
+        g_copy = &copy;
+        EXPECT(InitializeInjectionNvtx2(get_table) == 1);
+        const auto push = [&](Domain* domain, const EventAttributes& made) {
+            EXPECT(copy.call<int(Domain*, const EventAttributes*)>(kDomainRangePushEx)(
+                       domain, &made) == -2);
+        };
+        const auto pop = [&](Domain* domain) {
+            EXPECT(copy.call<int(Domain*)>(kDomainRangePop)(domain) == -2);
+        };
+        Domain* one = make_domain("one", nullptr);
+        Domain* two = make_domain("two", nullptr);
+        EventAttributes made = event(nullptr);
+        made.message_type = kMessageRegistered;
+        made.message = make_string(one, "text", nullptr);
+        EventAttributes coloured = made;
+        coloured.colour_type = kColourArgb;
+        coloured.colour = 7;
+        for (int i = 0; i < 3; ++i) {
+            push(one, made);
+            // A string of the other domain, and one with a colour, are no less pushed.
+            push(two, made);
+            push(one, coloured);
+            pop(one);
+            pop(two);
+            pop(one);
+        }
+        pop(one);
+    });
+    const auto records = SegmentView(box.segment_of(pid)).records(0);
+    REQUIRE(records.size() == 9);
+    for (std::size_t i = 0; i < 9; ++i) {
+        CHECK(records[i].name == "text");
+        CHECK(records[i].header.name == records[i % 3].header.name);
+    }
+    CHECK(records[0].header.name != records[1].header.name);
+    CHECK(records[1].header.name != records[2].header.name);
+    CHECK(records[0].header.name != records[2].header.name);
+}
+
 TEST_CASE("nvtx: one domain and one string a text; a category without a name is its number") {
     Sandbox box;
     box.run([&] {
