@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -49,6 +50,52 @@ TEST_CASE("codec: random records of known and unknown kinds come back word for w
     }
     CHECK_FALSE(decoder.next(record));
     CHECK_FALSE(decoder.damaged());
+}
+
+TEST_CASE("codec: two varints at once are the bytes of one after the other") {
+    std::vector<std::uint32_t> values;
+    for (std::uint32_t bit = 0; bit < 28; ++bit) {
+        const std::uint32_t power = 1u << bit;
+        values.insert(values.end(), {power - 1, power, power | (0x0555'5555 & (power - 1))});
+    }
+    values.push_back((1u << 28) - 1);
+    for (const std::uint32_t first : values) {
+        for (const std::uint32_t second : values) {
+            std::uint8_t one[16] = {}, both[16] = {};
+            const auto bytes = put_varint(put_varint(one, first), second) - one;
+            REQUIRE(put_two_varints(both, first, second) - both == bytes);
+            REQUIRE(std::equal(one, one + bytes, both));
+        }
+    }
+}
+
+TEST_CASE("codec: ranges at the edge of what is usual come back word for word") {
+    std::vector<Words> records;
+    std::uint64_t begin = 12345;
+    for (const std::uint32_t name : {0u, 1u, 127u, 128u, 16383u, 16384u, 0xffffffffu}) {
+        for (const std::int64_t step :
+             {0l, 1l, -1l, (1l << 27) - 1, 1l << 27, -(1l << 27), -(1l << 27) - 1, 1l << 40}) {
+            for (const std::uint64_t length :
+                 {0ul, 127ul, 128ul, (1ul << 28) - 1, 1ul << 28, ~0ul}) {
+                for (const std::uint64_t argument : {0ul, 7ul}) {
+                    begin += static_cast<std::uint64_t>(step);
+                    const auto flags =
+                        record_flags(name == 1 ? SourceId::kApi : SourceId::kTorch, 0);
+                    records.push_back(
+                        {RecordHeader{RecordKind::kRange, 1, flags, NameId{name}}.pack(), begin,
+                         begin + length, argument});
+                }
+            }
+        }
+    }
+    const auto bytes = encode(records, 12345);
+    BlockDecoder decoder(bytes.data(), bytes.size(), 12345);
+    DecodedRecord record;
+    for (const auto& expected : records) {
+        REQUIRE(decoder.next(record));
+        REQUIRE(std::equal(expected.begin(), expected.end(), record.words));
+    }
+    CHECK_FALSE(decoder.next(record));
 }
 
 TEST_CASE("codec: a range of a steady program takes at most 8 bytes") {
