@@ -19,6 +19,7 @@ constexpr std::int64_t kBuryNs = 20 * kMillisecond;
 constexpr std::int64_t kFindNs = 1000 * kMillisecond;
 constexpr std::int64_t kFlushNs = 200 * kMillisecond;
 constexpr std::size_t kFlushBytes = 256 << 10;
+constexpr std::size_t kAnyBytes = ~std::size_t{0};
 
 }  // namespace
 
@@ -78,7 +79,10 @@ double EngineImpl::drain(std::uint64_t now) {
         if (!process->segment || (process->left_behind && !process->in_capture)) continue;
         const bool in = capture_ && process->in_capture;
         const TickRange range = in ? capture_->range() : TickRange{};
-        const auto taken = process->drainer.drain(*buffers_, range, now, in);
+        // What is encoded is written before more is taken: it is in the core's cache then, and a lane that never ends delays nobody.
+        const bool writes = in && capture_->phase() == Capture::Phase::kRunning;
+        const auto taken =
+            process->drainer.drain(*buffers_, range, now, in, writes ? kFlushBytes : kAnyBytes);
         fullest = std::max(fullest, taken.fullest);
         if (!in) continue;
         if (capture_->phase() == Capture::Phase::kAttaching) process->refresh();

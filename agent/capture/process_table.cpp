@@ -82,15 +82,25 @@ std::vector<TrackedProcess*> ProcessTable::discover() {
     return found;
 }
 
-bool ProcessTable::has_successor(const schema::SegmentId& id) const {
-    return std::any_of(processes_.begin(), processes_.end(), [&](const auto& other) {
-        return other->segment && other->id.pid_namespace == id.pid_namespace &&
-               other->id.pid == id.pid && other->id.start_ticks > id.start_ticks;
-    });
+/// @return those of all segments, in order: one pid's stand together, by their age
+std::vector<schema::SegmentId> ProcessTable::sorted_ids() const {
+    std::vector<schema::SegmentId> ids;
+    ids.reserve(processes_.size());
+    for (const auto& process : processes_) {
+        if (process->segment) ids.push_back(process->id);
+    }
+    std::sort(ids.begin(), ids.end());
+    return ids;
 }
 
 std::vector<TrackedProcess*> ProcessTable::find_ended(std::uint64_t now_ticks) {
     std::vector<TrackedProcess*> ended;
+    const auto ids = sorted_ids();
+    // An exec keeps the pid and makes a new segment.
+    const auto has_successor = [&](const schema::SegmentId& id) {
+        const auto next = std::upper_bound(ids.begin(), ids.end(), id);
+        return next != ids.end() && next->pid_namespace == id.pid_namespace && next->pid == id.pid;
+    };
     for (const auto& process : processes_) {
         if (!process->alive()) continue;
         if (const auto pulse = process->segment->pulse()) process->facts.state = pulse->state;

@@ -47,7 +47,7 @@ public:
     Watch& watch() { return watch_; }
 
 private:
-    bool has_successor(const schema::SegmentId& id) const;
+    std::vector<schema::SegmentId> sorted_ids() const;
 
     JobDirectory directory_;
     Watch watch_;

@@ -68,7 +68,7 @@ std::uint32_t LaneDrainer::drain(DrainScope& scope) {
     std::uint32_t taken = 0;
     std::uint32_t torn = 0;
     // One ring's worth: a producer that writes as fast as we read must not keep us from the other lanes.
-    while (!quarantined_ && taken < lane_.capacity_cells) {
+    while (!quarantined_ && taken < lane_.capacity_cells && data_.size() < scope.enough_bytes) {
         Fetched fetched;
         if (!fetch(scope, fetched) || fetched.look.span.corrupt) {
             quarantine(scope);

@@ -39,6 +39,8 @@ struct DrainScope {
     bool keeping = false;  ///< a capture has this process; else records are thrown away
     TickRange range;
     std::uint64_t now_ticks = 0;
+    std::size_t enough_bytes =
+        ~std::size_t{0};  ///< a lane's block that is as long waits for the sink
 };
 
 class LaneDrainer {
@@ -48,7 +50,7 @@ public:
     /// @param fresh  made while this agent watched: what it dropped so far counts
     LaneDrainer(std::uint32_t index, const LaneView& lane, bool fresh, MappedSegment& segment);
 
-    /// Takes what is committed, one ring's worth at most, and gives a released lane back once it is empty.
+    /// Takes what is committed, one ring's worth at most and until its block is long enough, and gives a released lane back once it is empty.
     /// @return cells taken; 0: there was nothing
     std::uint32_t drain(DrainScope& scope);
     /// Closes the block under construction and hands it to scope.sealed.

@@ -46,16 +46,20 @@ void ProcessDrainer::adopt_lanes(bool fresh) {
 }
 
 ProcessDrainer::Pass ProcessDrainer::drain(DrainBuffers& buffers, const TickRange& range,
-                                           std::uint64_t now_ticks, bool fresh_lanes) {
+                                           std::uint64_t now_ticks, bool fresh_lanes,
+                                           std::size_t enough_bytes) {
     Pass pass;
     if (segment_ == nullptr) return pass;
     adopt_lanes(fresh_lanes);
     DrainScope shared = scope(buffers, range, now_ticks);
+    shared.enough_bytes = enough_bytes;
     for (const auto& lane : lanes_) {
         if (!lane) continue;
         const std::uint32_t cells = lane->drain(shared);
         pass.cells += cells;
-        pass.fullest = std::max(pass.fullest, double(cells) / lane->capacity_cells());
+        pass.fullest = lane->pending_bytes() >= enough_bytes
+                           ? 1
+                           : std::max(pass.fullest, double(cells) / lane->capacity_cells());
     }
     return pass;
 }

@@ -17,7 +17,8 @@ public:
 
     struct Pass {
         std::uint64_t cells = 0;  ///< taken
-        double fullest = 0;       ///< how full the fullest lane was, 0 to 1
+        double fullest =
+            0;  ///< how full the fullest lane was, 0 to 1; 1 too where one waits for the sink
     };
 
     /// A capture takes this process in, as its `index`-th.
@@ -27,8 +28,9 @@ public:
 
     /// Takes what all lanes have committed.
     /// @param fresh_lanes  lanes seen for the first time were made while this agent watched
+    /// @param enough_bytes  of a lane's block: the rest waits until that has gone to the sink, while it is still in the core's cache
     Pass drain(DrainBuffers& buffers, const TickRange& range, std::uint64_t now_ticks,
-               bool fresh_lanes);
+               bool fresh_lanes, std::size_t enough_bytes = ~std::size_t{0});
     /// Drains until nothing is left: for a process that writes no more.
     void drain_all(DrainBuffers& buffers, const TickRange& range, std::uint64_t now_ticks,
                    bool fresh_lanes);

@@ -81,6 +81,32 @@ TEST_CASE("drain: a record part-way through writing is not delivered") {
     CHECK(rig.account().written() == 1);
 }
 
+TEST_CASE(
+    "drain: a lane whose block is long enough waits for the sink, the lane beside it does not") {
+    Rig rig;
+    constexpr std::uint32_t kCells = 4 * DrainBuffers::kBatchCells;
+    constexpr std::uint32_t kRecords = kCells - 8;
+    FakeLane& full = rig.fake.add_lane(kCells);
+    FakeLane& other = rig.fake.add_lane(64);
+    for (std::uint64_t i = 0; i < kRecords; ++i) REQUIRE(full.range(0, 10 + i, 20 + i));
+    REQUIRE(other.range(0, 10, 20));
+    std::size_t records = 0, passes = 0;
+    for (bool more = true; more; ++passes) {
+        const auto pass = rig.drainer.drain(*rig.buffers, kAll, ticks_now(), true, 1);
+        // Its first batch, and all of the other's: more of it would be asked for at once.
+        CHECK(pass.cells <= DrainBuffers::kBatchCells + 1);
+        CHECK((pass.fullest == 1) == (pass.cells != 0));
+        const auto again = rig.drainer.drain(*rig.buffers, kAll, ticks_now(), true, 1);
+        CHECK(again.cells == 0);
+        records += rig.take().size();
+        more = pass.cells != 0;
+    }
+    CHECK(passes == 5);
+    CHECK(records == kRecords + 1);
+    CHECK(rig.account(0).kept == kRecords);
+    CHECK(rig.account(0).lost == 0);
+}
+
 TEST_CASE("drain: what overruns a small lane is counted exactly, with its interval") {
     Rig rig;
     FakeLane& lane = rig.fake.add_lane(16);
