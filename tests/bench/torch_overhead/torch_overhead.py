@@ -27,7 +27,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import agent_stand_in  # noqa: E402
-from ratios import kNotPossible, lower_decile, paired, report  # noqa: E402
+from ratios import kNotPossible, lower_decile, paired, paired_difference, report  # noqa: E402
 
 kKinds = ("builtin", "udf")
 # What is timed, how often in one block, two milliseconds or so; and in a capture that is counted from its start to its end.
@@ -70,7 +70,7 @@ class Child:
 
 def paired_additions(times):
     """{variant: what a block of it took more than the idle one of its round, the median}"""
-    return {name: statistics.median(value - idle for value, idle in zip(values, times["idle"])) for name, values in times.items()}
+    return {name: paired_difference(values, times["idle"]) for name, values in times.items()}
 
 
 class Announced(dict):

@@ -1,0 +1,5 @@
+#include "instrumented.hpp"
+
+void ringside_bench_instrumented() {
+    asm volatile("" ::: "memory");
+}
