@@ -39,7 +39,7 @@ void sleep_until(std::int64_t ns) {
 
 /// What the processes know of each other.
 struct Common {
-    std::atomic<int> ready, done;
+    std::atomic<int> done;
     std::atomic<std::int64_t> start_ns;  ///< of the first burst; 0: not yet
 };
 
@@ -131,11 +131,14 @@ int bursts(int count, int number, long records, const std::string& directory) {
         ::mmap(nullptr, sizeof(Common), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) give_up("map what the processes share: no memory");
     auto* common = new (memory) Common{};
+    // Pipes: an atomic's wait() is for the threads of one process.
+    int ready[2], go[2];
+    if (::pipe(ready) != 0 || ::pipe(go) != 0) give_up("pipe: too many files are open");
     const Crowd crowd(count, [=] {
+        ::close(go[1]);
         write_pairs(1);
-        ++common->ready;
-        common->ready.notify_all();
-        common->start_ns.wait(0);
+        char byte = 0;
+        if (::write(ready[1], &byte, 1) != 1 || ::read(go[0], &byte, 1) != 0) return;
         for (int i = 0; i < number; ++i) {
             sleep_until(common->start_ns + i * kPeriodNs);
             write_pairs(records);
@@ -143,12 +146,15 @@ int bursts(int count, int number, long records, const std::string& directory) {
         ++common->done;
         for (;;) ::pause();
     });
-    for (int ready = 0; ready != count; ready = common->ready) common->ready.wait(ready);
+    char byte = 0;
+    for (int i = 0; i < count; ++i) {
+        if (::read(ready[0], &byte, 1) != 1) give_up("wait for the processes: one has ended");
+    }
     std::vector<Watched> all;
     for (const pid_t pid : crowd.pids())
         all.emplace_back(OwnSegment(directory, pid).lane_of(static_cast<std::uint32_t>(pid)));
     common->start_ns = now_ns() + kPeriodNs;
-    common->start_ns.notify_all();
+    ::close(go[1]);
     for (bool over = false; !over;) {
         sleep_until(now_ns() + kLookNs);
         // Before the looks: what was written until then is seen by them.
