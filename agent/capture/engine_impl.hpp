@@ -117,6 +117,7 @@ private:
     std::uint64_t last_find_ = 0;
     std::uint64_t last_bury_ = 0;
     std::uint64_t last_flush_ = 0;
+    std::uint64_t last_tidy_ = 0;  ///< the budget told, what has aged out of the window forgotten
     std::uint64_t drained_until_ = 0;  ///< what began later has not been drained yet
     std::int64_t interval_ns_ = 0;
     std::thread thread_;
