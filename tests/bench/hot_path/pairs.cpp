@@ -26,7 +26,7 @@ int steps_of(Work& work, double ns) {
         for (long i = 0; i < kTries; ++i) work.run(static_cast<std::uint64_t>(i), kSteps);
         best = std::min(best, static_cast<double>(now_ns() - start) / kTries / kSteps);
     }
-    return std::max(1, static_cast<int>(ns / best + 0.5));
+    return std::max(1, static_cast<int>(std::lround(ns / best)));
 }
 
 using Variants = std::vector<Variant>;
