@@ -1,4 +1,6 @@
 // One thread, nobody drains while a block runs: the pair alone, around work, and switched off.
+#include <cmath>
+
 #include "program.hpp"
 
 namespace ringside::bench {

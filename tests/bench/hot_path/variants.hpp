@@ -26,9 +26,9 @@ public:
     Names() {
         for (int i = 0; i < kCount; ++i) {
             const auto letter = static_cast<char>('a' + i % 26);
-            texts_.push_back("aten::" +
-                             std::string(static_cast<std::size_t>(6 + (i * 7) % 31), letter) +
-                             std::to_string(i));
+            texts_.push_back(
+                "aten::" + std::string(static_cast<std::size_t>(6 + (i * 7) % 31), letter) +
+                std::to_string(i));
             texts_.back().reserve(kMostBytes);
         }
         for (int i = 0; i < kCount; ++i) pointers_[i] = text(i).c_str();
