@@ -30,7 +30,11 @@ void EngineImpl::run() {
         {
             std::unique_lock lock(mutex_);
             passed_.wait(lock, [this] { return callers_.load(std::memory_order_relaxed) == 0; });
-            if (quit_) return;
+            if (quit_) {
+                // Who has ended since the last pass: nobody else would remove what it left.
+                if (!capture_) bury(now_ticks());
+                return;
+            }
             timeout = pass(events);
             passed_.notify_all();
         }
