@@ -314,7 +314,7 @@ Action setup_run(CLI::App& verb, const Words& rest) {
                     "end the dump at this size: 500M, 2G; default none")
         ->type_name("SIZE");
     verb.add_flag("--compress", options->compress,
-                  "dump with zstd: smaller, for three times the agent's processor time");
+                  "dump with zstd: smaller, for more of the agent's processor time");
     verb.add_flag("--json", options->json, "the table as one JSON object, in --table's FILE")
         ->needs(table);
     verb.add_flag("--record-shapes", options->record_shapes,

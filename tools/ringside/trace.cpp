@@ -235,7 +235,7 @@ Action setup_trace(CLI::App& verb, const Words&) {
             ->type_name("SIZE");
     CLI::Option* const compress =
         verb.add_flag("--compress", options->compress,
-                      "dumps with zstd: smaller, for three times the agents' processor time");
+                      "dumps with zstd: smaller, for more of the agents' processor time");
     CLI::Option* const history =
         verb.add_option("--history", options->history,
                         "begin so long before now, out of the windows that `ringside arm` keeps")
