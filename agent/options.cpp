@@ -53,8 +53,21 @@ void declare(CLI::App& app, AgentOptions& options, std::string& key_file) {
     app.add_option("--log-level", options.log_level,
                    "trace, debug, info, warn, error, critical or off")
         ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "critical", "off"}));
-    app.add_option("--first-lane-kib", engine.first_lane_kib, "size of a thread's first ring")
+    app.add_option("--first-lane-kib", engine.memory.first_lane_kib,
+                   "size of a thread's first ring")
         ->check(CLI::Range(4u, 65536u));
+    app.add_option(
+           "--most-lane-kib", engine.memory.most_lane_kib,
+           "how large a thread's ring may grow, each time twice as large, where we are late")
+        ->check(CLI::Range(4u, 65536u));
+    app.add_option(
+           "--node-budget", engine.memory.node_budget_bytes,
+           "bytes of memory that all processes of the job may have here for captures; 0: 1/8 of "
+           "the file system, at most half of what is free")
+        ->transform(CLI::AsSizeValue(false));
+    app.add_option("--process-budget", engine.memory.process_budget_bytes,
+                   "and each process of them; 0: as the node")
+        ->transform(CLI::AsSizeValue(false));
     app.add_option("--skew-offset-ns", engine.skew_offset_ns,
                    "tests only: put this node's clock ahead");
     app.add_option("--skew-drift-ppb", engine.skew_drift_ppb, "tests only: let it run fast");

@@ -4,7 +4,7 @@
 //   0    magic u64          layout u32        mark u32
 //   16   capture word u32   source mask u32   options u32   ticks source u32
 //   32   start ticks u64    stop ticks u64
-//   48   first lane KiB u32 reserved u32      budget of a process, of the node, left on the node u64 x 3
+//   48   first lane KiB u32 most lane KiB u32 budget of a process, of the node, left on the node u64 x 3
 //   80   the machine's /proc u64
 //   128  job key, 64 bytes
 #pragma once
@@ -60,9 +60,9 @@ struct ControlPage {
         ticks_source;  ///< TicksSource of this machine, asked of the processor once: 0 where the page's maker did not
     std::atomic<std::uint64_t>
         start_ticks;  ///< the agent drops what begins before; ~0 until the instant is agreed
-    std::atomic<std::uint64_t> stop_ticks;  ///< and what begins after; ~0 while it runs
-    std::atomic<std::uint32_t> first_lane_kib;
-    std::uint32_t reserved1;
+    std::atomic<std::uint64_t> stop_ticks;      ///< and what begins after; ~0 while it runs
+    std::atomic<std::uint32_t> first_lane_kib;  ///< a thread's first ring
+    std::atomic<std::uint32_t> most_lane_kib;   ///< its largest; 0: kDefaultMostLaneKib
     std::atomic<std::uint64_t> process_budget_bytes;
     std::atomic<std::uint64_t> node_budget_bytes;
     std::atomic<std::uint64_t> node_left_bytes;
@@ -80,7 +80,18 @@ static_assert(offsetof(ControlPage, capture_word) == 16 &&
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
               std::atomic<std::uint64_t>::is_always_lock_free);
 
+/// How much of the node's budget is taken: beside the control page, made by the agent, mapped by a shim with its first lane. Each adds what it
+/// makes real and takes off what it could not; what is taken back and what the dead had is the agent's to take off.
+struct BudgetPage {
+    std::uint64_t magic;
+    std::atomic<std::uint64_t> taken_bytes;
+    std::uint8_t reserved[4080];
+};
+static_assert(sizeof(BudgetPage) == kPageBytes);
+inline constexpr std::uint64_t kBudgetMagic = 0x3144554253445352ull;  // "RSDSBUD1"
+
 inline constexpr const char* kControlFileName = "control";
+inline constexpr const char* kBudgetFileName = "budget";
 inline constexpr const char* kLockFileName = "lock";
 /// Inode of the first pid namespace, in every kernel that has them.
 inline constexpr std::uint64_t kMachinePidNamespace = 0xeffffffc;
@@ -93,6 +104,7 @@ constexpr std::uint64_t proc_mark(std::uint64_t device, std::uint64_t seconds,
     return (((device * kFactor) ^ seconds) * kFactor ^ nanoseconds) | 1;
 }
 
-inline constexpr std::uint32_t kDefaultFirstLaneKib = 1024;
+inline constexpr std::uint32_t kDefaultFirstLaneKib = 256;
+inline constexpr std::uint32_t kDefaultMostLaneKib = 4096;
 
 }  // namespace ringside::schema

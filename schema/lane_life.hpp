@@ -35,11 +35,13 @@ void release_lane(BasicLaneHeader<Atomic>& header) {
                        std::memory_order_release);
 }
 
-/// Gives a Released lane back that is drained and whose totals are taken.
+/// Gives a Released lane back that is drained and whose totals are taken. The next thread starts in the first ring again.
 /// @param state  as it was looked at
 /// @thread the lane's one consumer
-template <template <class> class Atomic>
-void recycle_lane(BasicLaneHeader<Atomic>& header, std::uint32_t state) {
+template <template <class> class Atomic, class CellType>
+void recycle_lane(BasicLaneHeader<Atomic>& header, BasicRingReader<Atomic, CellType>& reader,
+                  std::uint32_t state) {
+    reader.start_small();
     // SYNC(lane): nothing of the thread before is wanted any more; pairs with the acquire in claim_lane().
     header.state.store(pack_lane_state(LaneState::kFree, lane_generation(state)),
                        std::memory_order_release);
@@ -58,7 +60,7 @@ using LaneLook = BasicLaneLook<Cell>;
 /// @thread the lane's one consumer
 template <template <class> class Atomic, class CellType>
 BasicLaneLook<CellType> look_at_lane(const BasicLaneHeader<Atomic>& header,
-                                     const BasicRingReader<Atomic, CellType>& reader) {
+                                     BasicRingReader<Atomic, CellType>& reader) {
     BasicLaneLook<CellType> look;
     // SYNC(lane): a thread that released its lane wrote all of its records before; pairs with the release in release_lane().
     look.state = header.state.load(std::memory_order_acquire);

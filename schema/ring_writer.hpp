@@ -1,4 +1,4 @@
-// The producer's end of a lane: reserve, fill, commit. One source of it for std::atomic and for the model checker of tests/proof (the
+// The producer's end of a lane: reserve, fill, commit; and grow, where it is full. One source of it for std::atomic and for the model checker of tests/proof (the
 // template parameters), so that what is proved is what runs. Called from hooks: never blocks, never allocates.
 #pragma once
 
@@ -16,12 +16,12 @@ public:
     BasicRingWriter() = default;
 
     /// Goes on where the lane stands.
-    /// @param cells  capacity_cells of them, a power of two and at least 2 x kMaxRecordCells
+    /// @param room  its first ring has at least 2 x kMaxRecordCells
     /// @thread the lane's one producer, which has made the lane or claimed it (lane_life.hpp)
-    BasicRingWriter(BasicLaneHeader<Atomic>* header, CellType* cells, std::uint32_t capacity_cells)
+    BasicRingWriter(BasicLaneHeader<Atomic>* header, const BasicLaneRoom<Atomic, CellType>& room)
         : header_(header),
-          cells_(cells),
-          mask_(capacity_cells - 1),
+          cells_(ring_of(*header, room)),
+          mask_(ring_cells(room.first_cells, ring_index(*header, room)) - 1),
           position_(header->committed.load(std::memory_order_relaxed)),
           // Relaxed, like the others here: the claim of the lane has brought what the consumer did before it gave the lane back.
           tail_(header->tail.load(std::memory_order_relaxed)),
@@ -69,14 +69,35 @@ public:
         header_->dropped.store(dropped + records, std::memory_order_release);
     }
 
+    /// Goes on in the lane's next ring, which is empty: what is unread stays where it is, and no position is left out.
+    /// @param room  its next ring's memory is there
+    void grow(const BasicLaneRoom<Atomic, CellType>& room) {
+        const std::uint32_t next = header_->ring.load(std::memory_order_relaxed) + 1;
+        room.rings[next].from.store(position_, std::memory_order_relaxed);
+        // SYNC(ring): where it begins is there before it; pairs with the acquires in BasicRingReader.
+        header_->ring.store(next, std::memory_order_release);
+        cells_ = room.cells + ring_offset(room.first_cells, next);
+        mask_ = ring_cells(room.first_cells, next) - 1;
+    }
+
     std::uint64_t position() const { return position_; }
     /// Where the next record goes, if it fits.
     const CellType* next_cell() const { return cells_ + (position_ & mask_); }
     BasicLaneHeader<Atomic>* header() const { return header_; }
 
 private:
+    static std::uint32_t ring_index(const BasicLaneHeader<Atomic>& header,
+                                    const BasicLaneRoom<Atomic, CellType>& room) {
+        // Relaxed, like the others in the constructor. One ring alone has no other, whatever an older layout left there.
+        return room.ring_count > 1 ? header.ring.load(std::memory_order_relaxed) : 0;
+    }
+    static CellType* ring_of(const BasicLaneHeader<Atomic>& header,
+                             const BasicLaneRoom<Atomic, CellType>& room) {
+        return room.cells + ring_offset(room.first_cells, ring_index(header, room));
+    }
+
     BasicLaneHeader<Atomic>* header_ = nullptr;
-    CellType* cells_ = nullptr;
+    CellType* cells_ = nullptr;  ///< of the ring in use
     std::uint64_t mask_ = 0;
     std::uint64_t position_ = 0;
     std::uint64_t tail_ =

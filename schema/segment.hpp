@@ -5,8 +5,8 @@
 //   8192     names: 8192 x 16 B        128 KiB  first lane
 //            name bytes                384 KiB
 //            attributes: 1024 x 32 B   32 KiB
-//            lane table: 1024 x 16 B   16 KiB
-//            lanes                     4 KiB header + a power of two each
+//            lane table: 2048 x 16 B   32 KiB   (layout 2: 1024)
+//            lanes                     4 KiB header + room for each of its rings
 //
 // A process's life is told by an OFD lock on the file, held by its mapping. The shim writes, the agent reads and treats every
 // word as hostile; it writes only lane tails and recycled lane states, and the `selected` flag.
@@ -26,8 +26,13 @@
 namespace ringside::schema {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x314d474553445352ull;  // "RSDSEGM1"
-inline constexpr std::uint32_t kSegmentLayout = 2;
-inline constexpr std::uint64_t kSegmentBytes = 256ull << 20;
+inline constexpr std::uint32_t kSegmentLayout = 3;
+/// Has lanes of one ring each, and half as many.
+inline constexpr std::uint32_t kOldestSegmentLayout = 2;
+/// Address room, not memory: enough for kMaxLanes that have all grown as far as kDefaultMostLaneKib.
+inline constexpr std::uint64_t kSegmentBytes = 16ull << 30;
+/// Where the process's limits leave no room for that.
+inline constexpr std::uint64_t kSmallSegmentBytes = 256ull << 20;
 
 enum class SegmentState : std::uint32_t { kInit = 0, kReady = 1, kClosing = 2 };
 
@@ -50,13 +55,18 @@ inline constexpr std::uint32_t kReasonBytes = 120;
 
 /// What was lost or passed over in a whole process; a lane's own drops stand in the lane.
 enum class Loss : std::uint32_t {
-    kNamesFull = 0,       ///< names that went inline or were cut
-    kStackTooDeep = 1,    ///< ranges below the open stack's depth: passed over
-    kTableFull = 2,       ///< calls that found the in-flight pool full: passed over
-    kLaneRefused = 3,     ///< records of threads that got no lane (budget, memory)
-    kReentered = 4,       ///< hooks that ran inside a hook (a signal handler)
-    kUnmatchedEnd = 5,    ///< ends without a begin that were passed over
-    kHookOtherTarget = 6  ///< slots that pointed elsewhere and were left alone
+    kNamesFull = 0,        ///< names that went inline or were cut
+    kStackTooDeep = 1,     ///< ranges below the open stack's depth: passed over
+    kTableFull = 2,        ///< calls that found the in-flight pool full: passed over
+    kLaneRefused = 3,      ///< records of threads that got no lane (budget, memory)
+    kReentered = 4,        ///< hooks that ran inside a hook (a signal handler)
+    kUnmatchedEnd = 5,     ///< ends without a begin that were passed over
+    kHookOtherTarget = 6,  ///< slots that pointed elsewhere and were left alone
+    // How often more memory was refused, by what; what was lost for it is counted in the lanes and as kLaneRefused.
+    kRefusedByProcess = 7,     ///< the process's budget
+    kRefusedByNode = 8,        ///< the node's
+    kRefusedByCgroup = 9,      ///< a memory cgroup near its limit
+    kRefusedByFileSystem = 10  ///< half of what is free, or full
 };
 inline constexpr std::uint32_t kLossCounters = 16;
 
@@ -77,18 +87,21 @@ struct SegmentHeader {
     std::uint64_t pid_namespace;  ///< inode
     std::uint64_t start_ticks;
     std::uint64_t size_bytes;
-    std::uint32_t ticks_source;                  ///< TicksSource
-    std::atomic<std::int32_t> worker_id;         ///< the RPC worker's id; -1: none
-    ClockSnapshot load_clock;                    // 80
-    ClockSnapshot capture_clock;                 // 112
-    std::atomic<std::uint64_t> lane_bytes_used;  ///< bump allocator of the lanes' area
+    std::uint32_t ticks_source;           ///< TicksSource
+    std::atomic<std::int32_t> worker_id;  ///< the RPC worker's id; -1: none
+    ClockSnapshot load_clock;             // 80
+    ClockSnapshot capture_clock;          // 112
+    std::atomic<std::uint64_t>
+        lane_bytes_used;  ///< bump allocator of the lanes' area: address room
     std::atomic<std::uint32_t> name_bytes_used;
     std::atomic<std::uint32_t> names_used;
     std::atomic<std::uint32_t> worker_name;  ///< NameId; 0: none
     std::uint32_t reserved0;
     std::atomic<std::uint64_t> next_key;  ///< of async pairs and RPC halves, from 1
     std::atomic<std::uint64_t> losses[kLossCounters];
-    std::uint64_t reserved1[7];
+    /// Memory made real for captures: lanes, names. The agent takes off what it takes back.
+    std::atomic<std::uint64_t> real_bytes;
+    std::uint64_t reserved1[6];
     SourceStatus sources[kSourceCount];
     char job[64];
     char executable[256];
@@ -103,18 +116,25 @@ static_assert(offsetof(SegmentHeader, load_clock) == 80 && offsetof(SegmentHeade
 struct LaneEntry {
     std::atomic<std::uint64_t>
         offset;  ///< of the LaneHeader, from the segment's start; SYNC(lane): stored last
-    std::atomic<std::uint32_t> capacity_cells;
-    std::uint32_t reserved;
+    std::atomic<std::uint32_t> capacity_cells;  ///< of the first ring
+    std::atomic<std::uint32_t> ring_count;      ///< 0, as layout 2 has it: one
 };
 static_assert(sizeof(LaneEntry) == 16);
 
-inline constexpr std::uint32_t kMaxLanes = 1024;
+inline constexpr std::uint32_t kMaxLanes = 2048;
+inline constexpr std::uint32_t kMaxLanesOfLayout2 = 1024;
 inline constexpr std::uint64_t kNamesOffset = 8192;
 inline constexpr std::uint64_t kNameBytesOffset = kNamesOffset + kNameEntries * sizeof(NameEntry);
 inline constexpr std::uint64_t kAttributesOffset = kNameBytesOffset + kNameBytes;
 inline constexpr std::uint64_t kLaneTableOffset =
     kAttributesOffset + kAttributeEntries * sizeof(AttributeEntry);
-inline constexpr std::uint64_t kLanesOffset = kLaneTableOffset + kMaxLanes * sizeof(LaneEntry);
+constexpr std::uint32_t max_lanes(std::uint32_t layout) {
+    return layout == kOldestSegmentLayout ? kMaxLanesOfLayout2 : kMaxLanes;
+}
+constexpr std::uint64_t lanes_offset(std::uint32_t layout) {
+    return kLaneTableOffset + max_lanes(layout) * sizeof(LaneEntry);
+}
+inline constexpr std::uint64_t kLanesOffset = lanes_offset(kSegmentLayout);
 static_assert(kLanesOffset % kPageBytes == 0 && kLanesOffset < kSegmentBytes);
 
 /// A decimal file name `<pid namespace>.<pid>.<ticks>` fits in this, NUL included.

@@ -51,6 +51,7 @@ bool write_fresh_page(int file) {
     page->start_ticks.store(~0ull, kRelaxed);
     page->stop_ticks.store(~0ull, kRelaxed);
     page->first_lane_kib.store(schema::kDefaultFirstLaneKib, kRelaxed);
+    page->most_lane_kib.store(schema::kDefaultMostLaneKib, kRelaxed);
     const ssize_t written = ::write(file, page.get(), sizeof *page);
     if (written >= 0 && written != static_cast<ssize_t>(sizeof *page)) errno = ENOSPC;
     return written == static_cast<ssize_t>(sizeof *page);
@@ -201,6 +202,7 @@ void ControlFile::set_stop_ticks(std::uint64_t ticks) {
 void ControlFile::set_budget(const ControlBudget& budget) {
     change([&](ControlPage& page) {
         page.first_lane_kib.store(budget.first_lane_kib, kRelaxed);
+        page.most_lane_kib.store(budget.most_lane_kib, kRelaxed);
         page.process_budget_bytes.store(budget.process_bytes, kRelaxed);
         page.node_budget_bytes.store(budget.node_bytes, kRelaxed);
         page.node_left_bytes.store(budget.node_left_bytes, kRelaxed);

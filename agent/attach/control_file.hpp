@@ -22,6 +22,7 @@ struct ControlOrder {
 
 struct ControlBudget {
     std::uint32_t first_lane_kib = schema::kDefaultFirstLaneKib;
+    std::uint32_t most_lane_kib = schema::kDefaultMostLaneKib;
     std::uint64_t process_bytes = 0;
     std::uint64_t node_bytes = 0;
     std::uint64_t node_left_bytes = 0;

@@ -81,14 +81,16 @@ bool is_same(int open, int directory, const char* name) {
 }  // namespace
 
 JobDirectory::JobDirectory(std::string root, std::string job, std::string node,
-                           FileHandle directory, FileHandle lock, ControlFile control)
+                           FileHandle directory, FileHandle lock, ControlFile control,
+                           BudgetFile budget)
     : root_(std::move(root)),
       job_(std::move(job)),
       node_(std::move(node)),
       path_(root_ + "/" + job_),
       directory_(std::move(directory)),
       lock_(std::move(lock)),
-      control_(std::move(control)) {}
+      control_(std::move(control)),
+      budget_(std::move(budget)) {}
 
 schema::Result<JobDirectory> JobDirectory::open(const std::string& root, const std::string& job,
                                                 const std::string& node) {
@@ -104,8 +106,10 @@ schema::Result<JobDirectory> JobDirectory::open(const std::string& root, const s
     if (!lock) return lock.error();
     auto control = ControlFile::open(directory->get(), path);
     if (!control) return control.error();
+    auto budget = BudgetFile::open(directory->get(), path);
+    if (!budget) return budget.error();
     return JobDirectory(root, job, node, std::move(*directory), std::move(*lock),
-                        std::move(*control));
+                        std::move(*control), std::move(*budget));
 }
 
 bool JobDirectory::whole() const {
@@ -127,6 +131,10 @@ schema::Result<void> JobDirectory::restore() {
         if (!control) return control.error();
         control->succeed(std::move(control_));
         control_ = std::move(*control);
+        // Shims that hold the former page go on with it; the count in the new one is put right by what the segments hold.
+        auto budget = BudgetFile::open(directory->get(), path_);
+        if (!budget) return budget.error();
+        budget_ = std::move(*budget);
     }
     directory_ = std::move(*directory);
     return {};

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/attach/budget_file.hpp"
 #include "agent/attach/control_file.hpp"
 #include "agent/attach/mapped_segment.hpp"
 #include "schema/result.hpp"
@@ -32,6 +33,7 @@ public:
     /// Of the directory itself.
     int descriptor() const { return directory_.get(); }
     ControlFile& control() { return control_; }
+    BudgetFile& budget() { return budget_; }
 
     /// Looks through the directory.
     /// @param known  segments that the caller has; they are passed over
@@ -51,7 +53,7 @@ public:
 
 private:
     JobDirectory(std::string root, std::string job, std::string node, FileHandle directory,
-                 FileHandle lock, ControlFile control);
+                 FileHandle lock, ControlFile control, BudgetFile budget);
     void remove_stillborn(const schema::SegmentId& id);
 
     std::string root_;
@@ -61,6 +63,7 @@ private:
     FileHandle directory_;
     FileHandle lock_;
     ControlFile control_;
+    BudgetFile budget_;
     std::set<RefusedSegment> refused_;
     bool making_ = false;
 };

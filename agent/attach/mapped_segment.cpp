@@ -3,11 +3,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cstring>
-
-#include "schema/lane_life.hpp"
 
 namespace ringside::agent {
 namespace {
@@ -17,8 +14,6 @@ using schema::ErrorCode;
 using schema::SegmentHeader;
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
-constexpr std::uint32_t kLeastLaneCells = 2 * schema::kMaxRecordCells;
-constexpr std::uint32_t kMostLaneCells = 1u << 26;
 
 /// The text of a fixed field: up to its first NUL, the whole field where it has none.
 std::string field_text(const char* bytes, std::size_t size) {
@@ -77,13 +72,14 @@ std::optional<std::string> header_fault(const SegmentHeader& header, const schem
                                         std::size_t file_bytes) {
     if (header.magic != schema::kSegmentMagic)
         return "its first bytes are no segment's; remove the file if no job uses it";
-    if (header.layout != schema::kSegmentLayout) {
+    if (header.layout < schema::kOldestSegmentLayout || header.layout > schema::kSegmentLayout) {
         return "layout " + std::to_string(header.layout) + ", this agent reads " +
+               std::to_string(schema::kOldestSegmentLayout) + " to " +
                std::to_string(schema::kSegmentLayout) +
                "; run the agent that belongs to the job's libringside_inject.so";
     }
     if (header.mark != schema::kMachineMark) return "it was written on another kind of machine";
-    if (header.size_bytes < schema::kLanesOffset || header.size_bytes > file_bytes) {
+    if (header.size_bytes < schema::lanes_offset(header.layout) || header.size_bytes > file_bytes) {
         return "it says " + std::to_string(header.size_bytes) + " bytes and has " +
                std::to_string(file_bytes);
     }
@@ -126,7 +122,8 @@ schema::Result<std::unique_ptr<MappedSegment>> MappedSegment::open(
     if (!file) return file.error();
     const std::size_t bytes = file->region.get_size();
     // A file is there, and empty, before it has its size and its header; only then is its state Ready.
-    if (bytes < schema::kLanesOffset) return std::unique_ptr<MappedSegment>();
+    if (bytes < schema::lanes_offset(schema::kOldestSegmentLayout))
+        return std::unique_ptr<MappedSegment>();
     std::unique_ptr<MappedSegment> segment(new MappedSegment(id, name, std::move(*file)));
     std::uint32_t state = 0;
     alignas(SegmentHeader) std::byte copy[sizeof(SegmentHeader)];
@@ -141,6 +138,7 @@ schema::Result<std::unique_ptr<MappedSegment>> MappedSegment::open(
     const auto& header = *reinterpret_cast<const SegmentHeader*>(copy);
     if (const auto fault = header_fault(header, id, bytes))
         return Error{ErrorCode::kRefused, "attach segment " + name + ": " + *fault};
+    segment->layout_ = header.layout;
     return segment;
 }
 
@@ -169,11 +167,18 @@ std::optional<SegmentPulse> MappedSegment::pulse() {
         }))
         return std::nullopt;
     pulse.state = static_cast<schema::SegmentState>(state);
-    if (pulse.lanes_in_use > schema::kMaxLanes) {
-        pulse.lanes_in_use = schema::kMaxLanes;
+    if (pulse.lanes_in_use > schema::max_lanes(layout_)) {
+        pulse.lanes_in_use = schema::max_lanes(layout_);
         ++violations_;
     }
     return pulse;
+}
+
+std::uint64_t MappedSegment::real_bytes_of(const SegmentHeader& header) const {
+    const std::uint64_t said = layout_ == schema::kOldestSegmentLayout
+                                   ? header.lane_bytes_used.load(kRelaxed)
+                                   : header.real_bytes.load(kRelaxed);
+    return std::min<std::uint64_t>(said, bytes());
 }
 
 std::optional<SegmentFacts> MappedSegment::facts() {
@@ -193,8 +198,8 @@ std::optional<SegmentFacts> MappedSegment::facts() {
     facts.ticks_source = static_cast<schema::TicksSource>(header.ticks_source);
     facts.state = static_cast<schema::SegmentState>(header.state.load(kRelaxed));
     facts.attached_word = first.attached_word;
-    facts.lanes_in_use = std::min(header.lanes_in_use.load(kRelaxed), schema::kMaxLanes);
-    facts.lane_bytes_used = std::min<std::uint64_t>(header.lane_bytes_used.load(kRelaxed), bytes());
+    facts.lanes_in_use = std::min(header.lanes_in_use.load(kRelaxed), schema::max_lanes(layout_));
+    facts.real_bytes = real_bytes_of(header);
     facts.load_clock = header.load_clock;
     facts.capture_clock = header.capture_clock;
     facts.worker_name = {first.worker_name};
@@ -206,31 +211,6 @@ std::optional<SegmentFacts> MappedSegment::facts() {
     facts.executable = field_text(header.executable, sizeof header.executable);
     facts.command_line = split_arguments(header.command_line, sizeof header.command_line);
     return facts;
-}
-
-std::optional<LaneView> MappedSegment::lane(std::uint32_t index) {
-    if (index >= schema::kMaxLanes) return std::nullopt;
-    std::uint64_t offset = 0;
-    std::uint32_t capacity = 0;
-    if (!access([&] {
-            auto* entry = at<schema::LaneEntry>(schema::kLaneTableOffset) + index;
-            // SYNC(lane): the entry and the lane's header are filled; pairs with the shim's release.
-            offset = entry->offset.load(std::memory_order_acquire);
-            capacity = entry->capacity_cells.load(kRelaxed);
-        }))
-        return std::nullopt;
-    if (offset == 0) return LaneView{};  // being made
-    const bool fits =
-        offset % schema::kPageBytes == 0 && offset >= schema::kLanesOffset && offset < bytes() &&
-        std::has_single_bit(capacity) && capacity >= kLeastLaneCells &&
-        capacity <= kMostLaneCells &&
-        schema::kPageBytes + std::uint64_t{capacity} * schema::kCellBytes <= bytes() - offset;
-    if (!fits) {
-        ++violations_;
-        return std::nullopt;
-    }
-    return LaneView{at<schema::LaneHeader>(offset),
-                    at<const schema::Cell>(offset + schema::kPageBytes), capacity};
 }
 
 std::optional<NameFacts> MappedSegment::name_of(schema::NameId id) {
@@ -290,108 +270,14 @@ std::optional<AttributeFacts> MappedSegment::attribute_of(schema::AttributeId id
     return attribute;
 }
 
-std::optional<LaneFacts> MappedSegment::lane_facts(const LaneView& lane) {
-    LaneFacts facts;
-    if (!access([&] {
-            facts.tid = static_cast<std::int32_t>(lane.header->tid.load(kRelaxed));
-            for (std::uint32_t i = 0; i < schema::kThreadNameBytes / 8; ++i) {
-                const std::uint64_t word = lane.header->thread_name[i].load(kRelaxed);
-                std::memcpy(facts.thread_name.data() + i * 8, &word, 8);
-            }
-        }))
-        return std::nullopt;
-    return facts;
-}
-
-std::optional<LaneCounters> MappedSegment::lane_counters(const LaneView& lane) {
-    LaneCounters counters;
-    if (!access([&] {
-            const schema::Drops drops = schema::load_drops(*lane.header);
-            counters.dropped = drops.count;
-            counters.first_drop_ticks = drops.first_ticks;
-            counters.last_drop_ticks = drops.last_ticks;
-            counters.records = lane.header->records.load(kRelaxed);
-            counters.state = lane.header->state.load(kRelaxed);
-        }))
-        return std::nullopt;
-    return counters;
-}
-
-std::optional<LaneContext> MappedSegment::lane_context(const LaneView& lane) {
-    constexpr auto kAcquire = std::memory_order_acquire;
-    constexpr auto kUnknown = static_cast<std::uint32_t>(schema::ContextState::kUnknown);
-    constexpr std::uint32_t kLooks = 2;
-    const schema::LaneHeader& header = *lane.header;
-    LaneContext contexts[kLooks];
-    std::uint32_t states[kLooks + 1] = {kUnknown, kUnknown, kUnknown};
-    std::uint64_t committed[kLooks] = {0, 1};
-    if (!access([&] {
-            // Each new context is a record first, so that between two equal positions there is one change at most. Of one change the
-            // words of both looks are the same only where the state between them says "unknown", or where it has not begun or is over.
-            // SYNC(commit): pairs with the release in BasicRingWriter::commit.
-            committed[0] = header.committed.load(kAcquire);
-            // SYNC(context): each load is an acquire, so that the looks and the states around them stay in this order.
-            states[0] = header.context_state.load(kAcquire);
-            for (std::uint32_t i = 0; i < kLooks; ++i) {
-                contexts[i].key = header.context_key.load(kAcquire);
-                contexts[i].trace_hi = header.context_trace_hi.load(kAcquire);
-                contexts[i].trace_lo = header.context_trace_lo.load(kAcquire);
-                contexts[i].span = header.context_span.load(kAcquire);
-                states[i + 1] = header.context_state.load(kAcquire);
-            }
-            committed[1] = header.committed.load(kAcquire);
-        }))
-        return std::nullopt;
-    if (states[0] > kUnknown) {
-        ++violations_;
-        return std::nullopt;
-    }
-    LaneContext& context = contexts[1];
-    const bool one = states[0] == states[1] && states[1] == states[2] &&
-                     committed[0] == committed[1] && contexts[0].key == context.key &&
-                     contexts[0].trace_hi == context.trace_hi &&
-                     contexts[0].trace_lo == context.trace_lo && contexts[0].span == context.span;
-    if (!one || states[0] == kUnknown)
-        return LaneContext{schema::ContextState::kUnknown, 0, 0, 0, 0};
-    context.state = static_cast<schema::ContextState>(states[0]);
-    return context;
-}
-
-bool MappedSegment::open_stack(const LaneView& lane, std::vector<OpenRange>& out) {
-    OpenRange copies[schema::kOpenStackDepth];
-    std::uint32_t taken = 0;
-    if (!access([&] {
-            // An entry is rewritten only while the depth is at or below it, so a copy that was made half-way through a rewriting
-            // either differs from the second copy or lies above the depth that is read between the two.
-            // SYNC(open): each load is an acquire, so that the copies and the depth between them stay in this order.
-            constexpr auto kAcquire = std::memory_order_acquire;
-            const auto read = [&](std::uint32_t i) {
-                const schema::OpenEntry& entry = lane.header->open[i];
-                return OpenRange{entry.begin.load(kAcquire), entry.key.load(kAcquire),
-                                 entry.argument.load(kAcquire), entry.what.load(kAcquire)};
-            };
-            std::uint32_t depth =
-                std::min(lane.header->open_depth.load(kAcquire), schema::kOpenStackDepth);
-            for (std::uint32_t i = 0; i < depth; ++i) copies[i] = read(i);
-            depth = std::min(lane.header->open_depth.load(kAcquire), depth);
-            for (std::uint32_t i = 0; i < depth; ++i) {
-                if (!(copies[i] == read(i))) continue;
-                // One that is being moved down, because a range below it has ended first, stands in two places for a moment.
-                if (taken != 0 && copies[taken - 1] == copies[i]) continue;
-                copies[taken++] = copies[i];
-            }
-        }))
-        return false;
-    out.insert(out.end(), copies, copies + taken);
-    return true;
-}
-
 bool MappedSegment::set_selected(bool selected) {
     return access([&] { header()->selected.store(selected ? 1 : 0, kRelaxed); });
 }
 
-bool MappedSegment::recycle(const LaneView& lane, std::uint32_t state) {
-    return access([&] { schema::recycle_lane(*lane.header, state); });
+std::uint64_t MappedSegment::real_bytes() {
+    std::uint64_t real = 0;
+    if (!access([&] { real = real_bytes_of(*header()); })) return 0;
+    return real;
 }
 
 }  // namespace ringside::agent

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "agent/attach/mapped_file.hpp"
 #include "agent/attach/segment_facts.hpp"
@@ -52,9 +53,15 @@ public:
 
     /// Flags the segment for captures of selected processes.
     bool set_selected(bool selected);
-    /// Gives a released, drained lane back to the process.
+    /// Gives a released, drained lane back to the process; of its memory the first ring's alone stays.
     /// @param state  the state word as it was read
-    bool recycle(const LaneView& lane, std::uint32_t state);
+    bool recycle(const LaneView& lane, schema::RingReader& reader, std::uint32_t state);
+    /// Takes back the memory of a lane's rings [1, end): its thread has left them, and all in them is released.
+    void take_back(const LaneView& lane, std::uint32_t end);
+    /// Memory that the process made real for captures, as it says.
+    std::uint64_t real_bytes();
+    /// What was taken back since the last call.
+    std::uint64_t collect_taken_back() { return std::exchange(taken_back_, 0); }
 
     /// Runs `work` on the mapping; see sigbus_guard.hpp for what it may hold.
     template <class Work>
@@ -75,12 +82,15 @@ private:
         return reinterpret_cast<T*>(base() + offset);
     }
     schema::SegmentHeader* header() const { return at<schema::SegmentHeader>(0); }
+    std::uint64_t real_bytes_of(const schema::SegmentHeader& header) const;
 
     schema::SegmentId id_;
     std::string name_;
     MappedFile file_;
     bool broken_ = false;
     std::uint64_t violations_ = 0;
+    std::uint32_t layout_ = schema::kSegmentLayout;
+    std::uint64_t taken_back_ = 0;
 };
 
 }  // namespace ringside::agent

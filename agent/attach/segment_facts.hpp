@@ -9,6 +9,7 @@
 
 #include "schema/ids.hpp"
 #include "schema/lane.hpp"
+#include "schema/ring_reader.hpp"
 #include "schema/segment.hpp"
 
 namespace ringside::agent {
@@ -30,7 +31,7 @@ struct SegmentFacts {
     schema::SegmentState state = schema::SegmentState::kInit;
     std::uint32_t attached_word = 0;
     std::uint32_t lanes_in_use = 0;
-    std::uint64_t lane_bytes_used = 0;
+    std::uint64_t real_bytes = 0;  ///< memory made real for captures
     schema::ClockSnapshot load_clock;
     schema::ClockSnapshot capture_clock;
     schema::NameId worker_name;
@@ -87,11 +88,18 @@ struct LaneFacts {
     std::array<char, schema::kThreadNameBytes + 1> thread_name{};  ///< NUL-terminated
 };
 
-/// Where a lane lies, checked: inside the mapping, aligned, a power of two of cells.
+/// Where a lane lies, checked: all its rings inside the mapping, aligned, a power of two of cells each.
 struct LaneView {
     schema::LaneHeader* header = nullptr;
     const schema::Cell* cells = nullptr;
-    std::uint32_t capacity_cells = 0;
+    std::uint32_t capacity_cells = 0;  ///< of the first ring
+    std::uint32_t ring_count = 1;
+
+    schema::RingReader::Room room() const {
+        return {cells, capacity_cells, ring_count, header->rings};
+    }
+    /// Of all rings together: no more can be unread.
+    std::uint64_t all_cells() const { return schema::ring_offset(capacity_cells, ring_count); }
 };
 
 /// The words of a lane that an account needs.

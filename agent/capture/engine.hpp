@@ -49,16 +49,23 @@ struct Calibration {
     Ticks ticks_at(Nanoseconds node_ns) const;
 };
 
+/// How much memory the shims may make real.
+struct MemoryOptions {
+    std::uint64_t node_budget_bytes =
+        0;  ///< 0: 1/8 of the file system, never beyond half of what is free
+    std::uint64_t process_budget_bytes = 0;                       ///< 0: the node's
+    std::uint32_t first_lane_kib = schema::kDefaultFirstLaneKib;  ///< a thread's first ring
+    std::uint32_t most_lane_kib = schema::kDefaultMostLaneKib;    ///< its largest
+};
+
 struct EngineOptions {
     std::string root;         ///< holds job directories
     std::string job;          ///< the directory beneath it
     std::string output_root;  ///< dumps are written beneath it only
     std::string node;
-    std::uint64_t node_budget_bytes =
-        0;  ///< 0: 1/8 of the file system, never beyond half of what is free
+    MemoryOptions memory{};
     std::int64_t skew_offset_ns = 0;  ///< tests only
     double skew_drift_ppb = 0;        ///< tests only
-    std::uint32_t first_lane_kib = schema::kDefaultFirstLaneKib;
 };
 
 struct CaptureRequest {

@@ -31,8 +31,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
     const Calibration calibration =
         measure_calibration(options.skew_offset_ns, options.skew_drift_ppb);
     const double cost = measure_record_cost_ns(calibration.source, calibration.ticks_per_second);
-    ProcessTable table(std::move(*directory), std::move(*watch), options.node_budget_bytes,
-                       options.first_lane_kib);
+    ProcessTable table(std::move(*directory), std::move(*watch), options.memory);
     return std::unique_ptr<Engine>(
         std::make_unique<EngineImpl>(options, std::move(table), calibration, cost));
 }

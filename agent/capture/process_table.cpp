@@ -20,21 +20,31 @@ std::uint64_t default_node_budget(const std::string& path) {
 
 }  // namespace
 
-ProcessTable::ProcessTable(JobDirectory directory, Watch watch, std::uint64_t node_budget_bytes,
-                           std::uint32_t first_lane_kib)
+ProcessTable::ProcessTable(JobDirectory directory, Watch watch, const MemoryOptions& memory)
     : directory_(std::move(directory)), watch_(std::move(watch)) {
-    budget_.first_lane_kib = first_lane_kib;
-    budget_.node_bytes =
-        node_budget_bytes != 0 ? node_budget_bytes : default_node_budget(directory_.path());
-    budget_.process_bytes = std::min(budget_.node_bytes, schema::kSegmentBytes);
+    budget_.first_lane_kib = memory.first_lane_kib;
+    budget_.most_lane_kib = std::max(memory.most_lane_kib, memory.first_lane_kib);
+    budget_.node_bytes = memory.node_budget_bytes != 0 ? memory.node_budget_bytes
+                                                       : default_node_budget(directory_.path());
+    budget_.process_bytes =
+        memory.process_budget_bytes != 0 ? memory.process_budget_bytes : budget_.node_bytes;
     publish_budget();
 }
 
 void ProcessTable::publish_budget() {
-    std::uint64_t used = 0;
+    BudgetFile& shared = directory_.budget();
+    std::uint64_t used = 0, taken_back = 0;
     for (const auto& process : processes_) {
-        if (process->segment) used += process->facts.lane_bytes_used;
+        if (!process->segment) continue;
+        used += process->segment->real_bytes();
+        taken_back += process->segment->collect_taken_back();
     }
+    if (taken_back != 0) shared.take_off(taken_back);
+    const std::uint64_t taken = shared.taken();
+    // Whoever was killed between two additions has left a difference, agents that died too. One that nobody moves is put right.
+    if (taken != used && taken == last_taken_ && used == last_used_) shared.correct(taken, used);
+    last_taken_ = taken;
+    last_used_ = used;
     budget_.node_left_bytes = budget_.node_bytes > used ? budget_.node_bytes - used : 0;
     directory_.control().set_budget(budget_);
 }
@@ -120,6 +130,8 @@ std::vector<TrackedProcess*> ProcessTable::find_ended(std::uint64_t now_ticks) {
 
 void ProcessTable::remove(TrackedProcess& process) {
     process.damage = process.segment->damage();
+    directory_.budget().take_off(process.segment->real_bytes() +
+                                 process.segment->collect_taken_back());
     directory_.remove(*process.segment);
     process.drainer.release_segment();
     process.life.reset();

@@ -10,14 +10,14 @@
 
 #include "agent/attach/job_directory.hpp"
 #include "agent/attach/watch.hpp"
+#include "agent/capture/engine.hpp"
 #include "agent/capture/tracked_process.hpp"
 
 namespace ringside::agent {
 
 class ProcessTable {
 public:
-    ProcessTable(JobDirectory directory, Watch watch, std::uint64_t node_budget_bytes,
-                 std::uint32_t first_lane_kib);
+    ProcessTable(JobDirectory directory, Watch watch, const MemoryOptions& memory);
 
     /// Where somebody has emptied the job directory it is made again: what is followed goes on, what comes is found there.
     void keep_directory();
@@ -37,7 +37,7 @@ public:
     /// Of them those that ended before `ticks`. @param take  called with each
     void forget_removed_before(std::uint64_t ticks,
                                const std::function<void(const TrackedProcess&)>& take);
-    /// Tells the shims how much memory is left.
+    /// Tells the shims how much memory is left, and takes off what was taken back.
     void publish_budget();
 
     std::vector<std::unique_ptr<TrackedProcess>>& all() { return processes_; }
@@ -54,6 +54,8 @@ private:
     ControlBudget budget_;
     std::string notice_;
     std::optional<std::chrono::steady_clock::time_point> gone_since_;
+    std::uint64_t last_taken_ = 0;  ///< as publish_budget() found it
+    std::uint64_t last_used_ = 0;
     std::vector<std::unique_ptr<TrackedProcess>> processes_;
 };
 

@@ -21,7 +21,7 @@ double measure_record_cost_ns(schema::TicksSource source, double ticks_per_secon
         {1}}.pack();
     std::uint64_t best = ~0ull;
     for (int round = 0; round < kRounds; ++round) {
-        schema::RingWriter writer(header.get(), cells.data(), kCells);
+        schema::RingWriter writer(header.get(), {cells.data(), kCells});
         const std::uint64_t start = schema::read_ticks(source).value;
         for (std::uint32_t i = 0; i < kCells; ++i) {
             const std::uint64_t begin = schema::read_ticks(source).value;

@@ -63,6 +63,25 @@ void judge(const TrackedProcess& process, bool capturing, ProcessReport& report)
     report.reason = silence(process);
 }
 
+/// What kept the process from getting more memory in the capture. The records that it cost are in the count of the lost.
+std::string memory_refused(const TrackedProcess& process) {
+    using schema::Loss;
+    static constexpr std::pair<Loss, const char*> kBounds[] = {
+        {Loss::kRefusedByProcess, "the process's budget"},
+        {Loss::kRefusedByNode, "the node's budget"},
+        {Loss::kRefusedByCgroup, "the limit of its memory cgroup"},
+        {Loss::kRefusedByFileSystem, "what is free on the segments' file system"},
+    };
+    const auto losses = process.losses_in_capture();
+    std::string text;
+    for (const auto& [loss, bound] : kBounds) {
+        const std::uint64_t times = losses[static_cast<std::uint32_t>(loss)];
+        if (times == 0) continue;
+        text += (text.empty() ? "" : ", ") + std::to_string(times) + " times by " + bound;
+    }
+    return text.empty() ? text : "more memory was refused " + text;
+}
+
 std::vector<std::string> worker_names(const TrackedProcess& process) {
     std::vector<std::string> workers;
     const auto add = [&](const std::string& name) {
@@ -104,6 +123,8 @@ ProcessReport report_process(const TrackedProcess& process, bool capturing) {
     report.end_ticks = process.end_ticks;
     report.start_delay_ns = process.start_delay_ns;
     judge(process, capturing, report);
+    if (const std::string refused = memory_refused(process); !refused.empty())
+        report.reason += (report.reason.empty() ? "" : "; ") + refused;
     return report;
 }
 

@@ -29,7 +29,7 @@ LaneDrainer::LaneDrainer(std::uint32_t index, const LaneView& lane, bool fresh,
     : index_(index), lane_(lane) {
     std::uint64_t committed = 0;
     segment.access([&] {
-        reader_ = schema::RingReader(lane_.header, lane_.cells, lane_.capacity_cells);
+        reader_ = schema::RingReader(lane_.header, lane_.room());
         committed = lane_.header->committed.load(std::memory_order_relaxed);
     });
     const auto counters = segment.lane_counters(lane_);
@@ -45,7 +45,7 @@ LaneDrainer::LaneDrainer(std::uint32_t index, const LaneView& lane, bool fresh,
     if (drained) context_ = segment.lane_context(lane_).value_or(context_);
 }
 
-bool LaneDrainer::has_unread(MappedSegment& segment) const {
+bool LaneDrainer::has_unread(MappedSegment& segment) {
     bool unread = false;
     segment.access([&] { unread = reader_.poll().count != 0; });
     return unread && !quarantined_;
@@ -68,7 +68,7 @@ std::uint32_t LaneDrainer::drain(DrainScope& scope) {
     std::uint32_t taken = 0;
     std::uint32_t torn = 0;
     // One ring's worth: a producer that writes as fast as we read must not keep us from the other lanes.
-    while (!quarantined_ && taken < lane_.capacity_cells && data_.size() < scope.enough_bytes) {
+    while (!quarantined_ && taken < reader_.capacity_cells() && data_.size() < scope.enough_bytes) {
         Fetched fetched;
         if (!fetch(scope, fetched) || fetched.look.span.corrupt) {
             quarantine(scope);
@@ -93,11 +93,24 @@ std::uint32_t LaneDrainer::drain(DrainScope& scope) {
         }
         const std::uint32_t count =
             take(scope, fetched.copied, fetched.copied < fetched.look.span.count);
-        if (!scope.segment.access([&] { reader_.release(count); })) quarantine(scope);
+        release(scope, count);
         taken += count;
     }
     last_pass_ticks_ = scope.now_ticks;
     return taken;
+}
+
+std::uint64_t LaneDrainer::room_cells() const {
+    constexpr std::uint64_t kTwiceDoubled = 4;
+    const std::uint64_t largest = schema::ring_cells(lane_.capacity_cells, lane_.ring_count - 1);
+    const std::uint64_t now = reader_.capacity_cells();
+    return cramped_ ? now : std::min(kTwiceDoubled * now, std::max(now, largest));
+}
+
+void LaneDrainer::release(DrainScope& scope, std::uint32_t count) {
+    if (!scope.segment.access([&] { reader_.release(count); })) return quarantine(scope);
+    if (const std::uint32_t ring = reader_.ring_of_tail(); ring > 1)
+        scope.segment.take_back(lane_, ring);
 }
 
 LaneDrainer::Shape LaneDrainer::next_unit(const std::uint64_t* words, std::uint32_t count,
@@ -261,6 +274,7 @@ LaneAccount& LaneDrainer::account(DrainScope& scope) {
 }
 
 void LaneDrainer::note_drops(DrainScope& scope, std::uint64_t dropped) {
+    cramped_ = true;
     const auto counters = scope.segment.lane_counters(lane_);
     if (dropped < dropped_ || dropped - dropped_ > kMostDrops) {
         scope.segment.count_violation();
@@ -290,7 +304,7 @@ void LaneDrainer::quarantine(DrainScope& scope) {
     // it said last.
     const std::uint64_t said = (counters ? counters->records : records_said_) - records_base_;
     const std::uint64_t missing = said > delivered_ ? said - delivered_ : 0;
-    account(scope).lose(std::min<std::uint64_t>(missing, lane_.capacity_cells), last_pass_ticks_,
+    account(scope).lose(std::min<std::uint64_t>(missing, lane_.all_cells()), last_pass_ticks_,
                         scope.now_ticks);
 }
 
@@ -302,7 +316,8 @@ void LaneDrainer::finish_generation(DrainScope& scope, std::uint32_t state) {
     }
     seal(scope, true);
     account_ = kNoAccount;
-    scope.segment.recycle(lane_, state);
+    cramped_ = false;
+    scope.segment.recycle(lane_, reader_, state);
 }
 
 void LaneDrainer::seal(DrainScope& scope, bool last) {

@@ -66,10 +66,13 @@ public:
     }
 
     std::size_t pending_bytes() const { return data_.size(); }
-    std::uint32_t capacity_cells() const { return lane_.capacity_cells; }
+    /// Of the ring that is in use now.
+    std::uint64_t capacity_cells() const { return reader_.capacity_cells(); }
+    /// What a late pass may find without loss: some growth counts, for a lane that has lost nothing yet.
+    std::uint64_t room_cells() const;
     bool quarantined() const { return quarantined_; }
     /// Whether records lie in the lane that nobody has taken.
-    bool has_unread(MappedSegment& segment) const;
+    bool has_unread(MappedSegment& segment);
 
 private:
     static constexpr std::size_t kNoAccount = ~std::size_t{0};
@@ -88,6 +91,7 @@ private:
     enum class Shape : std::uint8_t { kRecord, kGap, kCutByBatch, kCorrupt };
 
     bool fetch(DrainScope& scope, Fetched& fetched);
+    void release(DrainScope& scope, std::uint32_t count);
     std::uint32_t take(DrainScope& scope, std::uint32_t count, bool more);
     static Shape next_unit(const std::uint64_t* words, std::uint32_t count, Unit& unit);
     std::uint32_t keep_plain(const DrainScope& scope, const std::uint64_t* words,
@@ -104,6 +108,7 @@ private:
     LaneView lane_;
     schema::RingReader reader_;
     bool quarantined_ = false;
+    bool cramped_ = false;  ///< it has dropped records: it does not grow, or not fast enough
     std::uint32_t generation_ = 0;
     LaneFacts thread_;
     LaneContext context_;

@@ -57,9 +57,10 @@ ProcessDrainer::Pass ProcessDrainer::drain(DrainBuffers& buffers, const TickRang
         if (!lane) continue;
         const std::uint32_t cells = lane->drain(shared);
         pass.cells += cells;
-        pass.fullest = lane->pending_bytes() >= enough_bytes
-                           ? 1
-                           : std::max(pass.fullest, double(cells) / lane->capacity_cells());
+        pass.fullest =
+            lane->pending_bytes() >= enough_bytes
+                ? 1
+                : std::max(pass.fullest, double(cells) / static_cast<double>(lane->room_cells()));
     }
     return pass;
 }

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "inject/core/lanes.hpp"
+#include "inject/core/budget.hpp"
 #include "schema/request_id.hpp"
 
 namespace ringside::inject {

@@ -98,14 +98,9 @@ public:
 
     // --- for core/ alone ---
 
-    /// Cells of a lane whose pages have to be there when it is opened for the first time.
-    static constexpr std::uint32_t first_cells(std::uint32_t capacity_cells) {
-        return capacity_cells < kPartCells ? capacity_cells : kPartCells;
-    }
-    enum class Lane { kNew, kReused };
+    using Room = schema::BasicLaneRoom<std::atomic, schema::Cell>;
     /// Takes the lane `header` into use by the calling thread.
-    void open(schema::LaneHeader* header, schema::Cell* cells, std::uint32_t capacity_cells,
-              Lane lane);
+    void open(schema::LaneHeader* header, const Room& room);
     /// A capture has begun since the thread's last record: what was open belongs to the one before.
     void start_generation();
     schema::LaneHeader* header() const { return static_cast<schema::LaneHeader*>(ring_.header()); }
@@ -119,14 +114,14 @@ private:
         char bytes[schema::kMaxInlineNameBytes];
     };
 
-    /// How many cells are made real at first, and then as many again each time, up to a bound: lanes of threads that record little stay small.
-    static constexpr std::uint32_t kPartCells = 64 * 1024 / schema::kCellBytes;
-    static constexpr std::uint32_t kMostPartCells = 8 * kPartCells;
+    /// A lane that was refused more memory asks again after as many records: each question costs system calls.
+    static constexpr std::uint32_t kDropsBetweenTries = 256;
 
     template <class Record>
     void put(const Record& record, Ticks ticks, const InlineText* text = nullptr);
     bool put_slow(const void* record, std::uint32_t cells, Ticks ticks, const InlineText* text);
-    bool make_room();
+    schema::Cell* make_room(std::uint32_t cells);
+    bool grow();
     NameId intern_and_keep(const char* text, schema::AttributeId attribute);
     void update_fast_end();
     void drop(Ticks ticks);
@@ -148,13 +143,13 @@ private:
 
     // One cache line: all that a range needs of this object.
     alignas(64) schema::RingWriter ring_;
-    /// Records that begin before this position take the fast way: their cells are real, and nothing waits to be said before them.
+    /// Records that begin before this position take the fast way: all of them, or none where something waits to be said before them.
     std::uint64_t fast_end_ = 0;
     std::uint32_t depth_ = 0;  ///< entries of the open stack in use
     schema::TicksSource ticks_source_ = schema::TicksSource::kTsc;  ///< the process's
     // What is rarer.
-    std::uint32_t capacity_cells_ = 0;
-    std::uint32_t real_cells_ = 0;  ///< populated, from the first on; outlives the thread
+    Room room_;
+    std::uint32_t growth_pause_ = 0;  ///< drops until more memory is asked for again
     std::uint8_t attention_ = 0;
     bool pending_valid_ = false;
     Context context_;
@@ -165,10 +160,11 @@ private:
 /// What a thread keeps in its TLS block: as little as a preload may ask for.
 struct ThreadSlot {
     ThreadLane* lane;
-    std::uint32_t word;          ///< the capture word that the lane was last used under; 0: no lane
-    std::uint32_t refused;       ///< the capture word under which this thread records nothing
-    std::uint32_t inside;        ///< a hook runs on this thread
-    std::uint32_t refused_lane;  ///< `refused` for want of a lane: each record is counted as lost
+    std::uint32_t word;     ///< the capture word that the lane was last used under; 0: no lane
+    std::uint32_t refused;  ///< the capture word under which this thread records nothing
+    std::uint32_t inside;   ///< a hook runs on this thread
+    std::uint32_t
+        refused_lane;  ///< `refused` for want of a lane: each record is counted as lost, until as many hooks have passed
 };
 
 // __thread, not thread_local: no wrapper function, and initial-exec because a preload is there at load.

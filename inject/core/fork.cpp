@@ -1,5 +1,6 @@
 #include "inject/core/fork.hpp"
 
+#include "inject/core/budget.hpp"
 #include "inject/core/capture.hpp"
 #include "inject/core/helper_thread.hpp"
 #include "inject/core/process.hpp"
@@ -20,6 +21,7 @@ namespace {
 
 void in_child() {
     forget_thread();
+    reset_budget_after_fork();
     // No look at the loaded objects here: another thread may have held the loader's lock when the parent forked.
     // Nor at capture_word(): until the child has a segment it says off.
     const std::uint32_t word = g_process.control->capture_word.load(std::memory_order_acquire);

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "inject/core/attributes.hpp"
-#include "inject/core/lanes.hpp"
+#include "inject/core/budget.hpp"
 #include "inject/core/name_cache.hpp"
 #include "inject/core/start_data.hpp"
 
@@ -179,6 +179,9 @@ void copy_names(std::byte* to_segment, const std::byte* from_segment) {
     copy_attributes(to_segment, from_segment);
     to->names_used.store(used, std::memory_order_relaxed);
     to->name_bytes_used.store(text_bytes, std::memory_order_relaxed);
+    to->real_bytes.store(
+        schema::kNameEntries * sizeof(NameEntry) + real_text_bytes.load(std::memory_order_relaxed),
+        std::memory_order_relaxed);
     to->worker_name.store(from->worker_name.load(std::memory_order_relaxed),
                           std::memory_order_relaxed);
 }

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "inject/core/budget.hpp"
 #include "inject/core/file_status.hpp"
 #include "inject/core/identity.hpp"
 #include "schema/ticks.hpp"
@@ -60,6 +61,7 @@ void fill(ControlPage& page) {
     page.start_ticks.store(~0ull, std::memory_order_relaxed);
     page.stop_ticks.store(~0ull, std::memory_order_relaxed);
     page.first_lane_kib.store(schema::kDefaultFirstLaneKib, std::memory_order_relaxed);
+    page.most_lane_kib.store(schema::kDefaultMostLaneKib, std::memory_order_relaxed);
 }
 
 /// @return whether there is a control page now, ours or of somebody who was faster
@@ -149,6 +151,19 @@ const ControlPage* map_control_page(const FileDescriptor& directory) {
     }
     const FileDescriptor file = open_control_page(directory);
     return file ? map(file) : nullptr;
+}
+
+schema::BudgetPage* map_budget_page(const FileDescriptor& directory) {
+    const FileDescriptor file{
+        openat(directory.get(), schema::kBudgetFileName, O_RDWR | O_NOFOLLOW | O_CLOEXEC)};
+    if (!ours(file, S_IFREG, sizeof(schema::BudgetPage))) return nullptr;
+    void* memory = mmap(nullptr, sizeof(schema::BudgetPage), PROT_READ | PROT_WRITE, MAP_SHARED,
+                        file.get(), 0);
+    if (memory == MAP_FAILED) return nullptr;
+    auto* page = static_cast<schema::BudgetPage*>(memory);
+    if (populate(memory, sizeof *page) && page->magic == schema::kBudgetMagic) return page;
+    munmap(memory, sizeof *page);
+    return nullptr;
 }
 
 }  // namespace ringside::inject

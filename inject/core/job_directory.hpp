@@ -25,4 +25,8 @@ FileDescriptor open_job_directory(const JobPath& path);
 /// @return null on any error and where the page is of another layout
 const schema::ControlPage* map_control_page(const FileDescriptor& directory);
 
+/// Maps the page of what the node's processes have taken.
+/// @return null where no agent has made it
+schema::BudgetPage* map_budget_page(const FileDescriptor& directory);
+
 }  // namespace ringside::inject

@@ -5,16 +5,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "inject/core/headroom.hpp"
+#include "inject/core/budget.hpp"
 #include "inject/core/intern.hpp"
 #include "inject/core/process.hpp"
-#include "inject/core/segment_file.hpp"
 #include "inject/core/thread_names.hpp"
 #include "schema/lane_life.hpp"
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 namespace ringside::inject {
 
@@ -23,9 +18,6 @@ using schema::LaneHeader;
 using schema::LaneState;
 
 namespace {
-
-/// Some milliseconds of any clock.
-constexpr std::uint64_t kRefusalTicks = 1u << 25;
 
 /// Private halves of the lanes, one a lane: reserved in one piece at the first lane, touched as lanes are used.
 constinit std::atomic<ThreadLane*> lane_pool{nullptr};
@@ -45,32 +37,58 @@ ThreadLane* pool() {
     return lanes;
 }
 
-LaneEntry* lane_table() {
-    return reinterpret_cast<LaneEntry*>(g_process.base + schema::kLaneTableOffset);
-}
+constexpr std::uint32_t kLeastCells = 128;
+constexpr std::uint64_t kMostKib = 65536;
 
-std::uint32_t lane_capacity() {
-    const std::uint32_t kib = g_process.control->first_lane_kib.load(std::memory_order_relaxed);
-    std::uint64_t wanted = kib == 0 ? schema::kDefaultFirstLaneKib : kib;
-    wanted = wanted > 65536 ? 65536 : wanted;
-    std::uint32_t cells = 128;
+/// How large a lane is at first, and how often it may double.
+struct LaneSize {
+    std::uint32_t first_cells;
+    std::uint32_t ring_count;
+
+    std::uint64_t bytes() const {
+        return schema::kPageBytes +
+               schema::ring_offset(first_cells, ring_count) * schema::kCellBytes;
+    }
+};
+
+/// A power of two of cells, at least `kib`.
+std::uint32_t cells_of(std::uint32_t kib) {
+    const std::uint64_t wanted = kib > kMostKib ? kMostKib : kib;
+    std::uint32_t cells = kLeastCells;
     while (cells < wanted * 1024 / schema::kCellBytes) cells *= 2;
     return cells;
 }
 
-std::uint64_t lane_budget() {
-    const std::uint64_t budget =
-        g_process.control->process_budget_bytes.load(std::memory_order_relaxed);
-    const std::uint64_t most = g_process.header->size_bytes - schema::kLanesOffset;
-    return budget != 0 && budget < most ? budget : most;
+LaneSize lane_size() {
+    const std::uint32_t first = g_process.control->first_lane_kib.load(std::memory_order_relaxed);
+    const std::uint32_t most = g_process.control->most_lane_kib.load(std::memory_order_relaxed);
+    const std::uint64_t most_cells = cells_of(most == 0 ? schema::kDefaultMostLaneKib : most);
+    // In a small segment no lane may keep the room of hundreds from the others.
+    const std::uint64_t most_bytes = g_process.header->size_bytes / 256;
+    LaneSize size{cells_of(first == 0 ? schema::kDefaultFirstLaneKib : first), 1};
+    for (LaneSize next = size; next.ring_count < schema::kMostRings; size = next) {
+        ++next.ring_count;
+        if (schema::ring_cells(next.first_cells, next.ring_count - 1) > most_cells ||
+            next.bytes() > most_bytes)
+            break;
+    }
+    return size;
 }
 
-/// The lane table and the names: before the first lane, of whichever thread. Populating twice does no harm.
+LaneEntry& entry_of(std::uint32_t index) {
+    return reinterpret_cast<LaneEntry*>(g_process.base + schema::kLaneTableOffset)[index];
+}
+
+/// The page of the lane table that an entry lies on. Populating twice does no harm.
+bool populate_entry(std::uint32_t index) {
+    constexpr std::uint64_t kMask = ~std::uint64_t{schema::kPageBytes - 1};
+    const std::uint64_t offset = schema::kLaneTableOffset + index * sizeof(LaneEntry);
+    return populate(g_process.base + (offset & kMask), schema::kPageBytes);
+}
+
+/// The names: before the first lane, of whichever thread.
 bool populate_tables() {
-    return names_ready() ||
-           (populate_within_limits(g_process.base + schema::kLaneTableOffset,
-                                   schema::kLanesOffset - schema::kLaneTableOffset) &&
-            populate_names(g_process.base, 1));
+    return names_ready() || populate_names(g_process.base, 1);
 }
 
 void store_name(LaneHeader& lane, const char* name) {
@@ -89,10 +107,10 @@ void describe_thread(LaneHeader& lane) {
     store_name(lane, name);
 }
 
-ThreadLane* use_lane(std::uint32_t index, LaneHeader* header, std::uint32_t capacity,
-                     ThreadLane::Lane kind) {
+ThreadLane* use_lane(std::uint32_t index, LaneHeader* header, const LaneSize& size) {
     ThreadLane& lane = pool()[index];
-    lane.open(header, reinterpret_cast<schema::Cell*>(header + 1), capacity, kind);
+    lane.open(header, {reinterpret_cast<schema::Cell*>(header + 1), size.first_cells,
+                       size.ring_count, header->rings});
     return &lane;
 }
 
@@ -100,24 +118,25 @@ ThreadLane* reuse_lane() {
     const std::uint32_t count = g_process.header->lanes_in_use.load(std::memory_order_acquire);
     for (std::uint32_t i = 0; i < count && i < schema::kMaxLanes; ++i) {
         // SYNC(lane): pairs with the release in new_lane().
-        const std::uint64_t offset = lane_table()[i].offset.load(std::memory_order_acquire);
+        const std::uint64_t offset = entry_of(i).offset.load(std::memory_order_acquire);
         if (offset == 0) continue;
         auto* header = reinterpret_cast<LaneHeader*>(g_process.base + offset);
         if (!schema::claim_lane(*header)) continue;
         describe_thread(*header);
-        return use_lane(i, header, header->capacity_cells.load(std::memory_order_relaxed),
-                        ThreadLane::Lane::kReused);
+        return use_lane(i, header,
+                        {entry_of(i).capacity_cells.load(std::memory_order_relaxed),
+                         entry_of(i).ring_count.load(std::memory_order_relaxed)});
     }
     return nullptr;
 }
 
-/// @return an offset from the segment's start, 0 where the budget is used up
+/// @return an offset from the segment's start, 0 where it is full
 std::uint64_t take_room(std::uint64_t bytes) {
     std::atomic<std::uint64_t>& used = g_process.header->lane_bytes_used;
-    const std::uint64_t budget = lane_budget();
+    const std::uint64_t most = g_process.header->size_bytes - schema::kLanesOffset;
     std::uint64_t offset = used.load(std::memory_order_relaxed);
     do {
-        if (offset > budget || bytes > budget - offset) return 0;
+        if (offset > most || bytes > most - offset) return 0;
     } while (!used.compare_exchange_weak(offset, offset + bytes, std::memory_order_relaxed));
     return schema::kLanesOffset + offset;
 }
@@ -129,53 +148,46 @@ void give_room_back(std::uint64_t offset, std::uint64_t bytes) {
                                                               std::memory_order_relaxed);
 }
 
-ThreadLane* new_lane() {
-    const std::uint32_t capacity = lane_capacity();
-    const std::uint64_t bytes = schema::kPageBytes + std::uint64_t{capacity} * schema::kCellBytes;
-    const std::uint64_t offset = take_room(bytes);
-    if (offset == 0) return nullptr;
-    std::atomic<std::uint32_t>& lanes = g_process.header->lanes_in_use;
-    std::uint32_t index = lanes.load(std::memory_order_relaxed);
-    const std::uint64_t first_part =
-        schema::kPageBytes + std::uint64_t{ThreadLane::first_cells(capacity)} * schema::kCellBytes;
-    if (index >= schema::kMaxLanes ||
-        !populate_within_limits(g_process.base + offset, first_part)) {
-        give_room_back(offset, bytes);
-        return nullptr;
-    }
-    auto* header = reinterpret_cast<LaneHeader*>(g_process.base + offset);
-    header->capacity_cells.store(capacity, std::memory_order_relaxed);
+/// Makes the first ring real, and takes the table's next entry.
+/// @return the entry's index; kMaxLanes: there is no memory, or no entry
+std::uint32_t take_entry(LaneHeader* header, const LaneSize& size) {
+    const std::uint64_t first_bytes = std::uint64_t{size.first_cells} * schema::kCellBytes;
+    if (!populate_within_limits(header, schema::kPageBytes + first_bytes)) return schema::kMaxLanes;
+    header->capacity_cells.store(size.first_cells, std::memory_order_relaxed);
+    header->rings[0].real_cells.store(size.first_cells, std::memory_order_relaxed);
     header->state.store(schema::pack_lane_state(LaneState::kUsed, 1), std::memory_order_relaxed);
     describe_thread(*header);
+    std::atomic<std::uint32_t>& lanes = g_process.header->lanes_in_use;
+    std::uint32_t index = lanes.load(std::memory_order_relaxed);
     do {
-        if (index >= schema::kMaxLanes) {
-            give_room_back(offset, bytes);
-            return nullptr;
-        }
+        // Before anybody looks at the entry: on a full tmpfs a look at a page that is not there is a SIGBUS.
+        if (index >= schema::kMaxLanes || !populate_entry(index)) return schema::kMaxLanes;
     } while (!lanes.compare_exchange_weak(index, index + 1, std::memory_order_acq_rel));
-    ThreadLane* lane = use_lane(index, header, capacity, ThreadLane::Lane::kNew);
-    LaneEntry& entry = lane_table()[index];
-    entry.capacity_cells.store(capacity, std::memory_order_relaxed);
+    return index;
+}
+
+ThreadLane* new_lane() {
+    if (g_process.header->lanes_in_use.load(std::memory_order_relaxed) >= schema::kMaxLanes)
+        return nullptr;
+    const LaneSize size = lane_size();
+    const std::uint64_t offset = take_room(size.bytes());
+    if (offset == 0) return nullptr;
+    auto* header = reinterpret_cast<LaneHeader*>(g_process.base + offset);
+    const std::uint32_t index = take_entry(header, size);
+    if (index == schema::kMaxLanes) {
+        give_room_back(offset, size.bytes());
+        return nullptr;
+    }
+    ThreadLane* lane = use_lane(index, header, size);
+    LaneEntry& entry = entry_of(index);
+    entry.capacity_cells.store(size.first_cells, std::memory_order_relaxed);
+    entry.ring_count.store(size.ring_count, std::memory_order_relaxed);
     // SYNC(lane): the header is whole; pairs with the acquires in reuse_lane() and in the agent.
     entry.offset.store(offset, std::memory_order_release);
     return lane;
 }
 
 }  // namespace
-
-bool populate(void* start, std::size_t bytes) {
-    return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
-}
-
-bool populate_within_limits(void* start, std::size_t bytes) {
-    static constinit std::atomic<std::uint64_t> refused_until{0};
-    const std::uint64_t now = schema::read_ticks(g_process.ticks_source).value;
-    if (now < refused_until.load(std::memory_order_relaxed)) return false;
-    if (file_system_allows(segment_root(), bytes) && cgroups_allow(bytes) && populate(start, bytes))
-        return true;
-    refused_until.store(now + kRefusalTicks, std::memory_order_relaxed);
-    return false;
-}
 
 ThreadLane* acquire_lane() {
     if (!has_segment() || pool() == nullptr || !populate_tables()) return nullptr;
@@ -188,7 +200,7 @@ void rename_lane(std::uint32_t tid, const char* name) {
     const std::uint32_t count = g_process.header->lanes_in_use.load(std::memory_order_acquire);
     for (std::uint32_t i = 0; i < count && i < schema::kMaxLanes; ++i) {
         // SYNC(lane): pairs with the release in new_lane().
-        const std::uint64_t offset = lane_table()[i].offset.load(std::memory_order_acquire);
+        const std::uint64_t offset = entry_of(i).offset.load(std::memory_order_acquire);
         if (offset == 0) continue;
         auto* header = reinterpret_cast<LaneHeader*>(g_process.base + offset);
         const bool used =

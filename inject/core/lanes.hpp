@@ -2,21 +2,11 @@
 // calls that map and populate pages; it never waits and never calls malloc.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "inject/core/emit.hpp"
 
 namespace ringside::inject {
-
-/// Makes `bytes` at `start` (of a mapping of ours) real, by an error instead of the SIGBUS that a touch raises on a full tmpfs.
-/// Where the kernel has no MADV_POPULATE_WRITE (before 5.14): false.
-bool populate(void* start, std::size_t bytes);
-
-/// As populate(), for memory that a capture wants: refused where it would take more than half of what is free on the file system, or bring a
-/// memory cgroup near its limit. After a refusal nothing is asked for some milliseconds, so that a dropped record stays cheap.
-/// @thread thread-safe, async-signal-safe
-bool populate_within_limits(void* start, std::size_t bytes);
 
 /// A lane for the calling thread: one that the agent has drained and freed, else a new one at the end of the segment.
 /// @return null where the process's budget, the table or memory is used up

@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "inject/core/budget.hpp"
 #include "inject/core/intern.hpp"
-#include "inject/core/lanes.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/stale_segments.hpp"
 #include "inject/core/start_data.hpp"
@@ -27,12 +27,18 @@ RINGSIDE_START_DATA constinit SegmentName own_name{};
 /// Set in a forked child without a segment: what it would be mapped beside.
 constinit std::atomic<const schema::ControlPage*> pending_control{nullptr};
 
-/// A process under a limit that our sparse file or mapping would eat is left alone: ftruncate() beyond RLIMIT_FSIZE kills by SIGXFSZ.
-bool limits_allow() {
-    rlimit limit{};
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < schema::kSegmentBytes)
-        return false;
-    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur / 16 >= schema::kSegmentBytes;
+/// Of each segment of this process: a forked child's is mapped over its parent's.
+RINGSIDE_START_DATA constinit std::uint64_t segment_bytes = 0;
+
+/// A process under a limit that our sparse file or mapping would eat gets a small one, or is left alone (0): ftruncate() beyond RLIMIT_FSIZE
+/// kills by SIGXFSZ.
+std::uint64_t allowed_bytes() {
+    rlimit file{}, room{};
+    if (getrlimit(RLIMIT_FSIZE, &file) != 0 || getrlimit(RLIMIT_AS, &room) != 0) return 0;
+    for (const std::uint64_t bytes : {schema::kSegmentBytes, schema::kSmallSegmentBytes}) {
+        if (file.rlim_cur >= bytes && room.rlim_cur / 16 >= bytes) return bytes;
+    }
+    return 0;
 }
 
 /// Named from the first on: agents wait for what has no size or is not ready. To make it without a name and link it when it is whole would
@@ -61,7 +67,7 @@ void fill(SegmentHeader& header, const schema::ClockSnapshot& clock, std::uint64
     header.rank = own_identity.rank;
     header.pid_namespace = own_identity.pid_namespace;
     header.start_ticks = start_ticks;
-    header.size_bytes = schema::kSegmentBytes;
+    header.size_bytes = segment_bytes;
     header.ticks_source = static_cast<std::uint32_t>(source);
     header.worker_id.store(-1, std::memory_order_relaxed);
     header.load_clock = clock;
@@ -112,9 +118,8 @@ std::byte* make_segment(const FileDescriptor& directory, const schema::ControlPa
     const FileDescriptor file = make_file(directory, name);
     if (!file) return nullptr;
     void* memory = MAP_FAILED;
-    if (ftruncate(file.get(), static_cast<off_t>(schema::kSegmentBytes)) == 0 && lock(file)) {
-        memory =
-            mmap(nullptr, schema::kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (ftruncate(file.get(), static_cast<off_t>(segment_bytes)) == 0 && lock(file)) {
+        memory = mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     }
     if (memory != MAP_FAILED && (populate(memory, schema::kPageBytes) ||
                                  fallocate(file.get(), 0, 0, schema::kPageBytes) == 0)) {
@@ -123,8 +128,8 @@ std::byte* make_segment(const FileDescriptor& directory, const schema::ControlPa
         forget_names();
         if (over != nullptr) {
             inherit(*header, *reinterpret_cast<const SegmentHeader*>(over));
-            void* moved = mremap(memory, schema::kSegmentBytes, schema::kSegmentBytes,
-                                 MREMAP_MAYMOVE | MREMAP_FIXED, over);
+            void* moved =
+                mremap(memory, segment_bytes, segment_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, over);
             if (moved != MAP_FAILED) memory = moved;
             header = static_cast<SegmentHeader*>(memory);
         }
@@ -136,7 +141,7 @@ std::byte* make_segment(const FileDescriptor& directory, const schema::ControlPa
             return static_cast<std::byte*>(memory);
         }
     }
-    if (memory != MAP_FAILED) munmap(memory, schema::kSegmentBytes);
+    if (memory != MAP_FAILED) munmap(memory, segment_bytes);
     unlinkat(directory.get(), name.c_str(), 0);
     return nullptr;
 }
@@ -146,7 +151,8 @@ std::byte* make_segment(const FileDescriptor& directory, const schema::ControlPa
 bool open_segment(const JobPath& path, const Identity& identity) {
     job_path = path;
     own_identity = identity;
-    if (!limits_allow()) return false;
+    segment_bytes = allowed_bytes();
+    if (segment_bytes == 0) return false;
     const FileDescriptor directory = open_job_directory(job_path);
     if (!directory) return false;
     const schema::ControlPage* control = map_control_page(directory);
@@ -166,6 +172,10 @@ const char* segment_root() {
     return job_path.root.c_str();
 }
 
+FileDescriptor own_job_directory() {
+    return open_job_directory(job_path);
+}
+
 void replace_segment_after_fork(ForkedSegment when) {
     if (!has_segment()) return;
     const int saved_errno = errno;
@@ -181,7 +191,7 @@ void replace_segment_after_fork(ForkedSegment when) {
     if (made) {
         set_segment(base, control);
     } else {
-        munmap(base, schema::kSegmentBytes);
+        munmap(base, segment_bytes);
     }
     if (when == ForkedSegment::kIfNeeded) pending_control.store(control, std::memory_order_release);
     errno = saved_errno;
@@ -204,7 +214,10 @@ void close_segment() {
     if (!has_segment() || g_process.header->pid != getpid()) return;
     const int saved_errno = errno;
     SegmentHeader& header = *g_process.header;
-    const bool recorded = header.lanes_in_use.load(std::memory_order_acquire) != 0;
+    // What was refused is to be counted, too.
+    constexpr auto kRefused = static_cast<std::uint32_t>(schema::Loss::kLaneRefused);
+    const bool recorded = header.lanes_in_use.load(std::memory_order_acquire) != 0 ||
+                          header.losses[kRefused].load(std::memory_order_relaxed) != 0;
     // SYNC(closing): tells an end of the process's own will from a kill; pairs with the agent's acquire.
     header.state.store(static_cast<std::uint32_t>(schema::SegmentState::kClosing),
                        std::memory_order_release);

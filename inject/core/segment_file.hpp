@@ -1,6 +1,7 @@
 // The process's segment: made at load and after fork, locked through its mapping, unlinked at exit where nothing was recorded.
 #pragma once
 
+#include "inject/core/file_descriptor.hpp"
 #include "inject/core/identity.hpp"
 #include "inject/core/job_directory.hpp"
 
@@ -13,6 +14,8 @@ bool open_segment(const JobPath& path, const Identity& identity);
 
 /// The folder that the segments lie beneath; empty before open_segment().
 const char* segment_root();
+/// The directory that the segment lies in.
+FileDescriptor own_job_directory();
 
 /// When a forked child gets its segment.
 enum class ForkedSegment {

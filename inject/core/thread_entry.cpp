@@ -31,6 +31,13 @@ bool selected(std::uint32_t word) {
            g_process.header->selected.load(std::memory_order_relaxed) != 0;
 }
 
+/// A thread that got no lane asks again after as many hooks: memory may have come back.
+constexpr std::uint32_t kRefusedBetweenTries = 1024;
+
+bool asks_again(ThreadSlot& slot) {
+    return slot.refused_lane != 0 && --slot.refused_lane == 0;
+}
+
 void count_refused(Writes writes) {
     if (writes == Writes::kRecord) count_loss(schema::Loss::kLaneRefused);
 }
@@ -38,7 +45,7 @@ void count_refused(Writes writes) {
 ThreadLane* refuse(ThreadSlot& slot, std::uint32_t word, bool for_want_of_a_lane) {
     slot.word = 0;
     slot.refused = word;
-    slot.refused_lane = for_want_of_a_lane ? 1 : 0;
+    slot.refused_lane = for_want_of_a_lane ? kRefusedBetweenTries : 0;
     slot.inside = 0;
     return nullptr;
 }
@@ -62,7 +69,7 @@ ThreadLane* enter_hook(std::uint32_t word, Writes writes) {
         if (writes == Writes::kRecord) count_loss(schema::Loss::kReentered);
         return nullptr;
     }
-    if (slot.refused == word) {
+    if (slot.refused == word && !asks_again(slot)) {
         if (slot.refused_lane != 0) count_refused(writes);
         return nullptr;
     }

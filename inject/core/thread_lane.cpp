@@ -1,22 +1,21 @@
 // ThreadLane beyond its hot path: records that are not ranges, and everything that is rare.
 #include <errno.h>
 
+#include "inject/core/budget.hpp"
 #include "inject/core/emit.hpp"
 #include "inject/core/intern.hpp"
-#include "inject/core/lanes.hpp"
 
 namespace ringside::inject {
 
 using schema::RecordHeader;
 using schema::RecordKind;
 
-void ThreadLane::open(schema::LaneHeader* header, schema::Cell* cells, std::uint32_t capacity_cells,
-                      Lane lane) {
-    ring_ = schema::RingWriter(header, cells, capacity_cells);
+void ThreadLane::open(schema::LaneHeader* header, const Room& room) {
+    ring_ = schema::RingWriter(header, room);
+    room_ = room;
     ticks_source_ = g_process.ticks_source;
     depth_ = 0;
-    capacity_cells_ = capacity_cells;
-    if (lane == Lane::kNew) real_cells_ = first_cells(capacity_cells);
+    growth_pause_ = 0;
     // A thread that ended while it served left its context on: take it back before this thread's first record.
     attention_ = header->context_state.load(std::memory_order_relaxed) ==
                          static_cast<std::uint32_t>(schema::ContextState::kNone)
@@ -30,32 +29,34 @@ void ThreadLane::open(schema::LaneHeader* header, schema::Cell* cells, std::uint
 }
 
 void ThreadLane::update_fast_end() {
-    if (attention_ != 0) {
-        fast_end_ = 0;
-    } else if (real_cells_ == capacity_cells_) {
-        fast_end_ = ~0ull;
-    } else {
-        // Positions are those of the first round; the longest record that begins before this ends before real_cells_.
-        fast_end_ = real_cells_ - 2 * schema::kMaxRecordCells;
-    }
+    fast_end_ = attention_ != 0 ? 0 : ~0ull;
 }
 
-/// Makes the lane's next part real where the writer has come to the end of the last one.
-/// @return false: memory is short; records are dropped until it is not
-bool ThreadLane::make_room() {
-    if (real_cells_ == capacity_cells_ ||
-        ring_.position() < real_cells_ - 2 * schema::kMaxRecordCells)
-        return true;
-    auto* cells = reinterpret_cast<schema::Cell*>(header() + 1);
-    const std::uint32_t left = capacity_cells_ - real_cells_;
-    std::uint32_t part = real_cells_ < kMostPartCells ? real_cells_ : kMostPartCells;
-    part = left < part ? left : part;
+/// Room for a record, in the lane's next ring where this one is full.
+schema::Cell* ThreadLane::make_room(std::uint32_t cells) {
+    schema::Cell* out = ring_.reserve(cells);
+    return out == nullptr && grow() ? ring_.reserve(cells) : out;
+}
+
+/// @return false: it is as large as it may get, or memory is short; records are dropped until the agent has come
+bool ThreadLane::grow() {
+    const std::uint32_t next = header()->ring.load(std::memory_order_relaxed) + 1;
+    if (next >= room_.ring_count) return false;
+    if (growth_pause_ != 0) {
+        --growth_pause_;
+        return false;
+    }
+    const std::uint64_t cells = schema::ring_cells(room_.first_cells, next);
     const int saved_errno = errno;
-    const bool made = populate_within_limits(cells + real_cells_, part * sizeof(schema::Cell));
+    const bool made = populate_within_limits(
+        room_.cells + schema::ring_offset(room_.first_cells, next), cells * schema::kCellBytes);
     errno = saved_errno;
-    if (!made) return false;
-    real_cells_ += part;
-    update_fast_end();
+    if (!made) {
+        growth_pause_ = kDropsBetweenTries;
+        return false;
+    }
+    header()->rings[next].real_cells.store(cells, std::memory_order_relaxed);
+    ring_.grow(room_);
     return true;
 }
 
@@ -181,7 +182,7 @@ bool ThreadLane::put_slow(const void* record, std::uint32_t cells, Ticks ticks,
             name_cells = schema::name_inline_cells(text->length);
         }
     }
-    schema::Cell* out = make_room() ? ring_.reserve(name_cells + cells) : nullptr;
+    schema::Cell* out = make_room(name_cells + cells);
     if (out == nullptr) {
         drop(ticks);
         return false;
@@ -228,7 +229,7 @@ bool ThreadLane::record_context(std::uint8_t detail) {
         context_.trace.lo,
         context_.span.value,
         0};
-    schema::Cell* out = make_room() ? ring_.reserve(2) : nullptr;
+    schema::Cell* out = make_room(2);
     if (out == nullptr) return false;
     std::memcpy(out, &record, sizeof record);
     ring_.commit(2);

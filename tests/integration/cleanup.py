@@ -59,7 +59,7 @@ def a_node_keeps_only_the_job_directory(workspace):
     wait_until("its segment to go", lambda: not node.segments())
     node.stop()
     left = [os.path.basename(e) for e in entries(node.root)]
-    check(set(left) <= {"job", "control", "lock"}, "the node's root keeps %s", left)
+    check(set(left) <= {"job", "budget", "control", "lock"}, "the node's root keeps %s", left)
     check(not os.path.exists(node.endpoint[len("ipc://"):]), "the socket is still there")
     partial = [e for e in entries(workspace.path("output")) if e.endswith(".partial")]
     check(not partial, "partial dumps: %s", partial)

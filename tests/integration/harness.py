@@ -35,7 +35,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 kDeadlineS = 90.0
 kAttempts = 3
 # A job directory outlives its agent: the next one adopts what is there. `ringside run` removes its own (run_cleanup tests that).
-kOfTheJobDirectory = ("control", "lock")
+kOfTheJobDirectory = ("budget", "control", "lock")
 
 
 class Failed(Exception):

@@ -42,11 +42,11 @@ struct Stage {
 
 [[noreturn]] void produce(Stage& stage, std::uint64_t seed) {
     std::mt19937_64 random(seed);
-    schema::RingWriter writer(&stage.lane.header, stage.lane.cells, kCells);
+    schema::RingWriter writer(&stage.lane.header, stage.lane.room());
     for (std::uint64_t number = 1;; ++number) {
         const auto cells = 1 + static_cast<std::uint32_t>(random() % schema::kMaxRecordCells);
         stage.started.store(number, std::memory_order_release);
-        put(writer, number, cells);
+        put(stage.lane, writer, number, cells);
         stage.finished.store(number, std::memory_order_release);
         if (random() % 8 == 0) sched_yield();
     }
@@ -56,7 +56,7 @@ struct Stage {
 /// finds the records once more, and knows them.
 void consume(Stage& stage) {
     static Look look;
-    schema::RingReader reader(&stage.lane.header, stage.lane.cells, kCells);
+    schema::RingReader reader(&stage.lane.header, stage.lane.reader_room());
     for (;;) {
         const bool dead = stage.producer_dead.load(std::memory_order_acquire);
         look_at(stage.lane, reader, look);

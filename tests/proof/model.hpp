@@ -113,6 +113,7 @@ struct ModelCell {
 };
 
 using Header = schema::BasicLaneHeader<Atomic>;
+using Ring = schema::BasicLaneRing<Atomic>;
 
 /// Ends this run of a scenario as failed; `what` is kept for the report.
 void fail(const char* what);

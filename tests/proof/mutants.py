@@ -38,11 +38,14 @@ kMutants = [
     weakened("lane_released_acquire", "lane", "lane_life.hpp", "look.state = header.state.load(std::memory_order_acquire)", "acquire"),
     weakened("lane_free_release", "lane", "lane_life.hpp", "pack_lane_state(LaneState::kFree, lane_generation(state)), std::memory_order_release", "release"),
     weakened("lane_free_acquire", "lane", "lane_life.hpp", "compare_exchange_strong(state, used, std::memory_order_acquire,", "acquire"),
+    weakened("ring_release", "ring", "ring_writer.hpp", "header_->ring.store(next, std::memory_order_release)", "release"),
+    weakened("ring_acquire", "ring", "ring_reader.hpp", "newest = header_->ring.load(std::memory_order_acquire)", "acquire"),
+    weakened("next_agents_ring_acquire", "ring", "ring_reader.hpp", "std::uint32_t ring = header_->ring.load(std::memory_order_acquire)", "acquire"),
     # Published too early, or too late.
     fault("commit_before_the_fill", "ring_writer.hpp", "return cells_ + offset;",
           "header_->committed.store(position_ + count, std::memory_order_release); return cells_ + offset;"),
-    fault("free_before_the_copy", "ring_reader.hpp", "const std::uint64_t offset = tail_ & mask_;",
-          "const std::uint64_t offset = tail_ & mask_; header_->tail.store(committed, std::memory_order_release);"),
+    fault("free_before_the_copy", "ring_reader.hpp", "const std::uint64_t offset = position_ & mask;",
+          "const std::uint64_t offset = position_ & mask; header_->tail.store(committed, std::memory_order_release);"),
     fault("count_before_the_interval", "ring_writer.hpp", "const std::uint64_t dropped = header_->dropped.load(std::memory_order_relaxed);",
           "const std::uint64_t dropped = header_->dropped.load(std::memory_order_relaxed);"
           " header_->dropped.store(dropped + records, std::memory_order_release);"),
@@ -57,7 +60,7 @@ kMutants = [
           "if (position_ + needed - tail_ > mask_ || tail_ > position_)"),
     fault("pad_not_counted", "ring_writer.hpp", "count <= to_end ? count : to_end + count", "count"),
     fault("tail_never_read_again", "ring_writer.hpp", "tail_ = header_->tail.load(std::memory_order_acquire);", ""),
-    fault("corrupt_when_full", "ring_reader.hpp", "if (available > mask_ + 1)", "if (available > mask_)"),
+    fault("corrupt_when_full", "ring_reader.hpp", "if (available > mask + 1 - (position_ - tail_))", "if (available > mask - (position_ - tail_))"),
     # The wrap.
     fault("wrap_without_pad", "ring_writer.hpp", "if (count > to_end) [[unlikely]]", "if (count > to_end + count)"),
     fault("pad_not_written", "ring_writer.hpp", "cells_[offset].words[0] =", "static_cast<void>("
@@ -65,10 +68,24 @@ kMutants = [
     fault("pad_not_skipped", "ring_writer.hpp", "position_ += to_end;", ""),
     fault("pad_of_one_cell_more", "ring_writer.hpp", "static_cast<std::uint8_t>(to_end), 0, kNoName", "static_cast<std::uint8_t>(to_end + 1), 0, kNoName"),
     fault("span_beyond_the_end", "ring_reader.hpp", "available < to_end ? available : to_end", "available <= to_end ? available : to_end + 1"),
+    # Growing.
+    fault("ring_told_before_its_beginning", "ring_writer.hpp",
+          "room.rings[next].from.store(position_, std::memory_order_relaxed); header_->ring.store(next, std::memory_order_release);",
+          "header_->ring.store(next, std::memory_order_release); room.rings[next].from.store(position_, std::memory_order_relaxed);"),
+    fault("ring_not_told", "ring_writer.hpp", "header_->ring.store(next, std::memory_order_release);", ""),
+    fault("ring_begins_one_late", "ring_writer.hpp", "from.store(position_,", "from.store(position_ + 1,"),
+    fault("ring_in_the_old_one_s_place", "ring_writer.hpp", "cells_ = room.cells + ring_offset(room.first_cells, next);", ""),
+    fault("ring_s_end_passed_over", "ring_reader.hpp", "if (available > left) available = left;", "if (left == 0) available = left;"),
+    fault("ring_left_too_early", "ring_reader.hpp", "if (left != 0) {", "if (left > 1) {"),
+    fault("ring_held_cells_forgotten", "ring_reader.hpp", "if (available > mask + 1 - (position_ - tail_))", "if (available > mask + 1 - 2 * (position_ - tail_))"),
+    fault("next_agent_in_the_newest_ring", "ring_reader.hpp",
+          "while (ring > 0 && room_.rings[ring].from.load(std::memory_order_relaxed) > position) --ring;",
+          "while (ring > 0 && position == ~0ull) --ring;"),
+    fault("next_thread_in_the_last_one_s_ring", "ring_reader.hpp", "header_->ring.store(0, std::memory_order_relaxed);", ""),
     # Accounts and hand-over.
-    fault("frees_one_too_many", "ring_reader.hpp", "tail_ += count;", "tail_ += count + 1;"),
-    fault("frees_late", "ring_reader.hpp", "tail_ += count; header_->tail.store(tail_, std::memory_order_release);",
-          "header_->tail.store(tail_, std::memory_order_release); tail_ += count;"),
+    fault("frees_one_too_many", "ring_reader.hpp", "tail_ = position;", "tail_ = position + 1;"),
+    fault("frees_late", "ring_reader.hpp", "tail_ = position; header_->tail.store(tail_, std::memory_order_release);",
+          "header_->tail.store(tail_, std::memory_order_release); tail_ = position;"),
     fault("drop_not_counted", "ring_writer.hpp", "header_->dropped.store(dropped + records,", "header_->dropped.store(dropped + (dropped != 0 ? 0 : records),"),
     fault("drop_interval_starts_anew", "ring_writer.hpp", "if (dropped == 0) header_", "header_"),
     fault("record_not_counted", "ring_writer.hpp", "records_ += records;", "records_ += records - records;"),
@@ -121,8 +138,8 @@ struct %(name)s {
     using Reader = %(space)s::BasicRingReader<Atomic, ModelCell>;
     static bool claim_lane(Header& header) { return %(space)s::claim_lane(header); }
     static void release_lane(Header& header) { %(space)s::release_lane(header); }
-    static void recycle_lane(Header& header, std::uint32_t state) { %(space)s::recycle_lane(header, state); }
-    static auto look_at_lane(const Header& header, const Reader& reader) { return %(space)s::look_at_lane(header, reader); }
+    static void recycle_lane(Header& header, Reader& reader, std::uint32_t state) { %(space)s::recycle_lane(header, reader, state); }
+    static auto look_at_lane(const Header& header, Reader& reader) { return %(space)s::look_at_lane(header, reader); }
     template <class Look>
     static bool changed_hands(const Header& header, const Look& look) { return %(space)s::changed_hands(header, look); }
     static auto load_drops(const Header& header) { return %(space)s::load_drops(header); }

@@ -12,7 +12,8 @@
 
 namespace ringside::proof {
 
-inline constexpr std::uint32_t kMostCells = 4;
+inline constexpr std::uint32_t kMostCells = 6;  ///< of all rings of a lane
+inline constexpr std::uint32_t kRings = 2;
 inline constexpr std::uint32_t kMostRecords = 8;
 inline constexpr std::uint32_t kGenerations = 3;
 
@@ -33,6 +34,9 @@ struct Plan {
         0;  ///< the tail at which the first agent dies and the next takes over
     std::uint32_t next_passes = 0;     ///< of the next agent
     std::uint32_t batch = kMostCells;  ///< cells copied in one pass
+    std::uint32_t rings =
+        1;              ///< of `capacity`, and of twice as many: gone on in where the first is full
+    bool late = false;  ///< cells are freed a pass after they were taken
     Whole whole = Whole::kNo;
 
     bool starts_free() const { return first[0] == 0; }
@@ -55,6 +59,8 @@ public:
         for (auto* word : {&header_.committed, &header_.dropped, &header_.first_drop_ticks,
                            &header_.last_drop_ticks, &header_.records, &header_.tail})
             word->open();
+        header_.ring.open();
+        for (auto& ring : rings_) ring.from.open();
         header_.state.open();
         header_.state.store(
             schema::pack_lane_state(
@@ -71,7 +77,7 @@ public:
 
     /// All threads have ended, killed agents too: the next agent finds the rest, and the account is exact.
     void after() override {
-        typename Ring::Reader reader(&header_, cells_, plan_.capacity);
+        typename Ring::Reader reader(&header_, reader_room());
         while (pass(reader)) {
         }
         check(delivered_ == written_, "a committed record never arrived");
@@ -87,12 +93,20 @@ public:
 
 private:
     static constexpr std::uint64_t kTicksApart = 10;
+    schema::BasicLaneRoom<Atomic, ModelCell> room() {
+        return {cells_, plan_.capacity, plan_.rings, rings_};
+    }
+    schema::BasicLaneRoom<Atomic, const ModelCell> reader_room() {
+        return {cells_, plan_.capacity, plan_.rings, rings_};
+    }
+    std::uint32_t all_cells() const { return plan_.capacity * (plan_.rings == 1 ? 1 : 3); }
+
     static constexpr int kTries = 4;  ///< at what another thread may not be done with
 
     // --- the job's side ---
 
     void first_thread() {
-        typename Ring::Writer writer(&header_, cells_, plan_.capacity);
+        typename Ring::Writer writer(&header_, room());
         write(writer, plan_.first, 1);
         if (plan_.second[0] != 0) Ring::release_lane(header_);
     }
@@ -104,7 +118,7 @@ private:
             if (!claimed) rl::yield(1, $);
         }
         if (!claimed) return;
-        typename Ring::Writer writer(&header_, cells_, plan_.capacity);
+        typename Ring::Writer writer(&header_, room());
         check(writer.position() == position_, "the next thread goes on at another position");
         write(writer, plan_.second, 2);
     }
@@ -119,13 +133,18 @@ private:
     void put(typename Ring::Writer& writer, std::uint32_t size, std::uint32_t generation) {
         ++tried_[generation];
         ModelCell* out = writer.reserve(size);
+        if (out == nullptr && header_.ring.load(std::memory_order_relaxed) + 1 < plan_.rings) {
+            writer.grow(room());
+            out = writer.reserve(size);
+            check(out != nullptr || size != 1, "a lane that has grown refuses");
+        }
         if (out == nullptr) {
             ++dropped_[generation];
             ++drops_;
             writer.drop({drops_ * kTicksApart});
             return;
         }
-        check(out >= cells_ && out + size <= cells_ + plan_.capacity, "a record leaves the ring");
+        check(out >= cells_ && out + size <= cells_ + all_cells(), "a record leaves the ring");
         const std::uint64_t value = written_ + 1;
         for (std::uint32_t i = 0; i < size; ++i) {
             for (std::uint32_t j = 0; j < schema::kCellWords; ++j)
@@ -143,17 +162,18 @@ private:
     // --- the agent's side ---
 
     void first_agent() {
-        typename Ring::Reader reader(&header_, cells_, plan_.capacity);
+        typename Ring::Reader reader(&header_, reader_room());
         for (std::uint32_t i = 0; i < plan_.passes; ++i) {
             if (plan_.take_over != 0 && reader.tail() >= plan_.take_over) return;
             if (!pass(reader)) rl::yield(1, $);
         }
+        if (plan_.late) reader.release_to(reader.position());
     }
 
     /// Nothing but the tail tells this one that the agent before has died.
     void next_agent() {
         for (int i = 0; i < kTries; ++i) {
-            typename Ring::Reader reader(&header_, cells_, plan_.capacity);
+            typename Ring::Reader reader(&header_, reader_room());
             if (reader.tail() < plan_.take_over) {
                 rl::yield(1, $);
                 continue;
@@ -170,9 +190,10 @@ private:
         check(!look.span.corrupt, "a good lane looks corrupt");
         const std::uint32_t count = std::min(look.span.count, plan_.batch);
         if (count != 0) {
-            check(look.span.position == reader.tail(), "the span is not at the tail");
+            check(look.span.position == reader.position(),
+                  "the span is not where it was asked for");
             check(look.span.cells >= cells_ &&
-                      look.span.cells + look.span.count <= cells_ + plan_.capacity,
+                      look.span.cells + look.span.count <= cells_ + all_cells(),
                   "the span leaves the ring");
         }
         std::uint64_t copy[kMostCells][schema::kCellWords];
@@ -185,11 +206,16 @@ private:
         check(generation_ < kGenerations, "a generation that nobody began");
         if (look.dropped != dropped_seen_) note_drops(look.dropped);
         if (count == 0) {
-            if (schema::lane_state(look.state) == schema::LaneState::kReleased) finish(look.state);
+            if (reader.tail() != reader.position()) reader.release_to(reader.position());
+            if (schema::lane_state(look.state) == schema::LaneState::kReleased)
+                finish(reader, look.state);
             return false;
         }
         const std::uint32_t taken = take(copy, count, count < look.span.count);
-        reader.release(taken);
+        reader.take(taken);
+        if (!plan_.late) held_ = reader.position();
+        reader.release_to(held_);
+        held_ = reader.position();
         return true;
     }
 
@@ -234,20 +260,22 @@ private:
     }
 
     /// The thread has ended and its lane is empty: the totals are taken, another may have it.
-    void finish(std::uint32_t state) {
+    void finish(typename Ring::Reader& reader, std::uint32_t state) {
         check(header_.records.load(std::memory_order_relaxed) == delivered_,
               "a released lane was taken for drained");
         check(lost_[generation_] == dropped_[generation_],
               "a released lane's drops are not all seen");
         check(kept_[generation_] + lost_[generation_] == tried_[generation_],
               "written is not kept + lost");
-        Ring::recycle_lane(header_, state);
+        Ring::recycle_lane(header_, reader, state);
     }
 
     /// The empty ring takes as much as it holds and not one more, and one more once one has been freed.
     void check_room(typename Ring::Reader& reader) {
-        typename Ring::Writer writer(&header_, cells_, plan_.capacity);
-        for (std::uint32_t i = 0; i < plan_.capacity; ++i) {
+        typename Ring::Writer writer(&header_, room());
+        const std::uint32_t capacity = plan_.capacity
+                                       << header_.ring.load(std::memory_order_relaxed);
+        for (std::uint32_t i = 0; i < capacity; ++i) {
             check(writer.reserve(1) != nullptr, "a lane with room refuses");
             writer.commit(1, 0);
         }
@@ -259,6 +287,7 @@ private:
 
     Plan plan_;
     Header header_;
+    proof::Ring rings_[kRings];
     ModelCell cells_[kMostCells];
 
     // What really happened. One OS thread runs all fibers, so plain words do; the model does not see them.
@@ -272,6 +301,7 @@ private:
     // What the agents made of it.
     std::uint32_t delivered_ = 0;
     std::uint32_t generation_ = 0;
+    std::uint64_t held_ = 0;  ///< taken, and free with the next pass where that is late
     std::uint64_t dropped_seen_ = 0;
     std::uint64_t kept_[kGenerations] = {};
     std::uint64_t lost_[kGenerations] = {};

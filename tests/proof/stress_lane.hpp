@@ -19,6 +19,9 @@ namespace ringside::stress {
 
 /// As small as the shipped writer may have it, so that it wraps, is full and is empty all the time.
 inline constexpr std::uint32_t kCells = 2 * schema::kMaxRecordCells;
+/// It grows now and then, as far as this many rings.
+inline constexpr std::uint32_t kRings = 3;
+inline constexpr std::uint32_t kAllCells = schema::ring_offset(kCells, kRings);
 
 [[noreturn]] inline void fail(const char* what, std::uint64_t is, std::uint64_t wanted) {
     std::fprintf(stderr, "FAILED: %s: %llu, and %llu is wanted\n", what,
@@ -44,16 +47,26 @@ T* make_shared_memory() {
 
 struct Lane {
     schema::LaneHeader header;
-    schema::Cell cells[kCells];
+    schema::Cell cells[kAllCells];
+
+    schema::BasicLaneRoom<std::atomic, schema::Cell> room() {
+        return {cells, kCells, kRings, header.rings};
+    }
+    schema::RingReader::Room reader_room() { return {cells, kCells, kRings, header.rings}; }
 };
 
 constexpr std::uint64_t word_of(std::uint64_t number, std::uint32_t at) {
     return number * 0x9e3779b97f4a7c15ull ^ at;
 }
 
-/// Puts record `number`, or drops it where there is no room.
-inline void put(schema::RingWriter& writer, std::uint64_t number, std::uint32_t cells) {
+/// Puts record `number`, or drops it where there is no room; one in sixteen of those that find none has the lane grow.
+inline void put(Lane& lane, schema::RingWriter& writer, std::uint64_t number, std::uint32_t cells) {
     schema::Cell* out = writer.reserve(cells);
+    if (out == nullptr && number % 16 == 0 &&
+        lane.header.ring.load(std::memory_order_relaxed) + 1 < kRings) {
+        writer.grow(lane.room());
+        out = writer.reserve(cells);
+    }
     if (out == nullptr) return writer.drop({number});
     out[0].words[0] = schema::RecordHeader{schema::RecordKind::kMark,
                                            static_cast<std::uint8_t>(cells), 0, schema::kNoName}
@@ -88,10 +101,10 @@ void read_records(const schema::Cell* cells, std::uint32_t count, std::uint64_t 
 struct Look {
     schema::LaneLook look;
     bool changed_hands = false;
-    schema::Cell copy[kCells];
+    schema::Cell copy[kAllCells];
 };
 
-inline void look_at(const Lane& lane, const schema::RingReader& reader, Look& out) {
+inline void look_at(const Lane& lane, schema::RingReader& reader, Look& out) {
     out.look = schema::look_at_lane(lane.header, reader);
     if (out.look.span.corrupt) fail("a good lane looks corrupt at", reader.tail(), 0);
     std::memcpy(static_cast<void*>(out.copy), out.look.span.cells,

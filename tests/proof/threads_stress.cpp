@@ -49,10 +49,10 @@ void job_thread(Stage& stage, std::uint64_t seed) {
             std::this_thread::yield();
             continue;
         }
-        schema::RingWriter writer(&stage.lane.header, stage.lane.cells, kCells);
+        schema::RingWriter writer(&stage.lane.header, stage.lane.room());
         const std::uint64_t records = random() % kMostRecords;
         for (std::uint64_t i = 0; i < records; ++i) {
-            put(writer, ++stage.handed.tried,
+            put(stage.lane, writer, ++stage.handed.tried,
                 1 + static_cast<std::uint32_t>(random() % schema::kMaxRecordCells));
             if (random() % 16 == 0) std::this_thread::yield();
         }
@@ -63,12 +63,12 @@ void job_thread(Stage& stage, std::uint64_t seed) {
 }
 
 /// A Released lane that is empty: everything that was tried is here, or was dropped.
-void finish(Stage& stage, const schema::LaneLook& look) {
+void finish(Stage& stage, schema::RingReader& reader, const schema::LaneLook& look) {
     equal("kept + lost", stage.account.kept + look.dropped, stage.handed.tried);
     equal("drops", look.dropped, stage.handed.dropped);
     equal("records", stage.lane.header.records.load(std::memory_order_relaxed), stage.account.kept);
     ++stage.account.generations;
-    schema::recycle_lane(stage.lane.header, look.state);
+    schema::recycle_lane(stage.lane.header, reader, look.state);
 }
 
 /// @return false: there will never be more
@@ -79,7 +79,7 @@ bool pass(Stage& stage, schema::RingReader& reader, Look& look) {
     const schema::CellSpan& span = look.look.span;
     if (span.count == 0) {
         const bool released = schema::lane_state(look.look.state) == schema::LaneState::kReleased;
-        if (released) finish(stage, look.look);
+        if (released) finish(stage, reader, look.look);
         if (!released) std::this_thread::yield();
         return released || !last;
     }
@@ -95,7 +95,7 @@ bool pass(Stage& stage, schema::RingReader& reader, Look& look) {
 /// Goes on where the agent before stopped, told by the tail and nothing else.
 void agent(Stage& stage, std::uint64_t passes, bool& more) {
     auto look = std::make_unique<Look>();
-    schema::RingReader reader(&stage.lane.header, stage.lane.cells, kCells);
+    schema::RingReader reader(&stage.lane.header, stage.lane.reader_room());
     const std::uint64_t from = stage.agent_stopped_at.load(std::memory_order_relaxed);
     if (from != ~0ull) equal("the next agent's tail", reader.tail(), from);
     for (std::uint64_t i = 0; more && i < passes; ++i) more = pass(stage, reader, *look);

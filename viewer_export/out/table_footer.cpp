@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <set>
+#include <span>
 
 #include "schema/segment.hpp"
 #include "viewer_export/model/rpc_tree.hpp"
@@ -91,28 +92,48 @@ std::string event_line(const model::Job& job) {
     return line;
 }
 
-/// What hooks passed over, by reason: no record, no place, still missing.
-std::string passed_over_line(const model::Job& job) {
-    using schema::Loss;
-    static constexpr std::array<std::pair<Loss, const char*>, 5> kReasons = {{
-        {Loss::kStackTooDeep, "nested too deep"},
-        {Loss::kTableFull, "too many calls in flight"},
-        {Loss::kLaneRefused,
-         "calls of threads without a lane (make the segments' file system larger)"},
-        {Loss::kReentered, "inside a hook"},
-        {Loss::kUnmatchedEnd, "ends without a begin"},
-    }};
+using LossName = std::pair<schema::Loss, const char*>;
+
+/// Those of all processes that are not 0, each with its name.
+std::string sums(const model::Job& job, std::span<const LossName> names, const char* between) {
     std::string text;
-    for (const auto& [loss, name] : kReasons) {
+    for (const auto& [loss, name] : names) {
         std::uint64_t sum = 0;
         for (const model::Process& process : job.processes) {
             const auto index = static_cast<std::size_t>(loss);
             if (index < process.losses.size()) sum += process.losses[index];
         }
         if (sum == 0) continue;
-        text += (text.empty() ? "" : ", ") + std::to_string(sum) + " " + name;
+        text += (text.empty() ? "" : ", ") + std::to_string(sum) + between + name;
     }
+    return text;
+}
+
+/// What hooks passed over, by reason: no record, no place, still missing.
+std::string passed_over_line(const model::Job& job) {
+    using schema::Loss;
+    static constexpr std::array<LossName, 5> kReasons = {{
+        {Loss::kStackTooDeep, "nested too deep"},
+        {Loss::kTableFull, "too many calls in flight"},
+        {Loss::kLaneRefused, "calls of threads without a lane"},
+        {Loss::kReentered, "inside a hook"},
+        {Loss::kUnmatchedEnd, "ends without a begin"},
+    }};
+    const std::string text = sums(job, kReasons, " ");
     return text.empty() ? text : "Passed over: " + text;
+}
+
+/// Why lanes did not grow, or threads got none, and what to do.
+std::string memory_line(const model::Job& job) {
+    using schema::Loss;
+    static constexpr std::array<LossName, 4> kBounds = {{
+        {Loss::kRefusedByProcess, "the processes' budget (--process-budget of the agent)"},
+        {Loss::kRefusedByNode, "the node's budget (--node-budget)"},
+        {Loss::kRefusedByCgroup, "the limit of a memory cgroup"},
+        {Loss::kRefusedByFileSystem, "what is free on the segments' file system"},
+    }};
+    const std::string text = sums(job, kBounds, " times by ");
+    return text.empty() ? text : "More memory was refused: " + text;
 }
 
 std::string clock_line(const model::Job& job) {
@@ -173,6 +194,7 @@ std::vector<std::string> table_footer(const model::Job& job, const std::vector<T
     lines.push_back(event_line(job));
     if (std::string passed = passed_over_line(job); !passed.empty())
         lines.push_back(std::move(passed));
+    if (std::string memory = memory_line(job); !memory.empty()) lines.push_back(std::move(memory));
     lines.push_back(clock_line(job));
     if (std::string cost = cost_line(job); !cost.empty()) lines.push_back(std::move(cost));
     for (const std::string& line : source_lines(job)) lines.push_back(line);

@@ -75,6 +75,12 @@ bool FakeLane::rpc_end(std::uint64_t ticks, std::uint64_t key) {
     return put(&record, 1, ticks);
 }
 
+void FakeLane::grow() {
+    const std::uint32_t next = header_->ring.load(std::memory_order_relaxed) + 1;
+    header_->rings[next].real_cells.store(schema::ring_cells(room_.first_cells, next));
+    writer_.grow(room_);
+}
+
 void FakeLane::push_open(std::uint32_t name, std::uint64_t begin) {
     const std::uint32_t depth = header_->open_depth.load(std::memory_order_relaxed);
     schema::OpenEntry& entry = header_->open[depth];
@@ -90,7 +96,7 @@ void FakeLane::push_open(std::uint32_t name, std::uint64_t begin) {
 }
 
 FakeSegment::FakeSegment(const std::string& job_directory, const SegmentSpec& spec)
-    : bytes_(spec.bytes) {
+    : bytes_(spec.bytes), next_lane_(schema::lanes_offset(spec.layout)) {
     path_ = job_directory + "/" + std::to_string(spec.pid_namespace) + "." +
             std::to_string(spec.pid) + "." + std::to_string(spec.start_ticks);
     lock_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -105,7 +111,7 @@ FakeSegment::FakeSegment(const std::string& job_directory, const SegmentSpec& sp
         ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, lock_, 0));
     schema::SegmentHeader* head = header();
     head->magic = schema::kSegmentMagic;
-    head->layout = schema::kSegmentLayout;
+    head->layout = spec.layout;
     head->mark = schema::kMachineMark;
     head->pid = static_cast<std::int32_t>(spec.pid);
     head->parent_pid = 1;
@@ -126,7 +132,7 @@ FakeSegment::~FakeSegment() {
     if (lock_ >= 0) ::close(lock_);
 }
 
-FakeLane& FakeSegment::add_lane(std::uint32_t capacity_cells) {
+FakeLane& FakeSegment::add_lane(std::uint32_t capacity_cells, std::uint32_t ring_count) {
     auto* lane = at<schema::LaneHeader>(next_lane_);
     lane->capacity_cells.store(capacity_cells, std::memory_order_relaxed);
     lane->tid.store(static_cast<std::uint32_t>(1000 + lanes_.size()), std::memory_order_relaxed);
@@ -135,11 +141,14 @@ FakeLane& FakeSegment::add_lane(std::uint32_t capacity_cells) {
     const std::uint32_t index = header()->lanes_in_use.fetch_add(1);
     auto* entry = at<schema::LaneEntry>(schema::kLaneTableOffset) + index;
     entry->capacity_cells.store(capacity_cells, std::memory_order_relaxed);
+    entry->ring_count.store(ring_count, std::memory_order_relaxed);
     entry->offset.store(next_lane_, std::memory_order_release);
     auto* cells = at<schema::Cell>(next_lane_ + schema::kPageBytes);
-    next_lane_ += schema::kPageBytes + std::uint64_t{capacity_cells} * schema::kCellBytes;
+    next_lane_ +=
+        schema::kPageBytes + schema::ring_offset(capacity_cells, ring_count) * schema::kCellBytes;
     next_lane_ = (next_lane_ + schema::kPageBytes - 1) / schema::kPageBytes * schema::kPageBytes;
-    lanes_.push_back(std::make_unique<FakeLane>(lane, cells, capacity_cells));
+    lanes_.push_back(std::make_unique<FakeLane>(
+        lane, FakeLane::Room{cells, capacity_cells, ring_count, lane->rings}));
     return *lanes_.back();
 }
 

@@ -38,13 +38,18 @@ struct SegmentSpec {
     std::uint32_t pid = 100;
     std::uint64_t start_ticks = 1;
     std::uint64_t bytes = 8ull << 20;
+    std::uint32_t layout = schema::kSegmentLayout;
     bool ready = true;
 };
 
 class FakeLane {
 public:
-    FakeLane(schema::LaneHeader* header, schema::Cell* cells, std::uint32_t capacity)
-        : header_(header), writer_(header, cells, capacity) {}
+    using Room = schema::BasicLaneRoom<std::atomic, schema::Cell>;
+    FakeLane(schema::LaneHeader* header, const Room& room)
+        : header_(header), room_(room), writer_(header, room) {}
+
+    /// Goes on in the next ring.
+    void grow();
 
     /// Writes a range, or counts it as dropped. @return whether it found room
     bool range(std::uint32_t name, std::uint64_t begin, std::uint64_t end);
@@ -58,6 +63,7 @@ public:
 
 private:
     schema::LaneHeader* header_;
+    Room room_;
     schema::RingWriter writer_;
 };
 
@@ -69,7 +75,7 @@ public:
     FakeSegment& operator=(const FakeSegment&) = delete;
 
     schema::SegmentHeader* header() { return reinterpret_cast<schema::SegmentHeader*>(base_); }
-    FakeLane& add_lane(std::uint32_t capacity_cells);
+    FakeLane& add_lane(std::uint32_t capacity_cells, std::uint32_t ring_count = 1);
     /// @return the name's id
     std::uint32_t intern(const std::string& text, std::uint16_t attribute = 0);
     void set_level(schema::SourceId source, schema::SourceLevel level, const std::string& reason);

@@ -53,7 +53,7 @@ TEST_CASE("segment: another layout is refused with what it has, what we read and
     const auto segment = rig.open();
     REQUIRE_FALSE(segment);
     CHECK(segment.error().code == schema::ErrorCode::kRefused);
-    CHECK(segment.error().message.find("layout 9, this agent reads 2; run the agent") !=
+    CHECK(segment.error().message.find("layout 9, this agent reads 2 to 3; run the agent") !=
           std::string::npos);
 }
 

@@ -50,8 +50,11 @@ schema::SegmentHeader& SegmentView::header() const {
 }
 
 schema::LaneHeader& SegmentView::lane(std::uint32_t index) const {
-    auto* table = reinterpret_cast<schema::LaneEntry*>(base_ + schema::kLaneTableOffset);
-    return *reinterpret_cast<schema::LaneHeader*>(base_ + table[index].offset.load());
+    return *reinterpret_cast<schema::LaneHeader*>(base_ + entry(index).offset.load());
+}
+
+schema::LaneEntry& SegmentView::entry(std::uint32_t index) const {
+    return reinterpret_cast<schema::LaneEntry*>(base_ + schema::kLaneTableOffset)[index];
 }
 
 std::string SegmentView::name(schema::NameId id) const {
@@ -73,7 +76,8 @@ std::vector<ReadRecord> SegmentView::drain(std::uint32_t lane) const {
 std::vector<ReadRecord> SegmentView::read(std::uint32_t index, bool release) const {
     schema::LaneHeader& header = lane(index);
     const auto* cells = reinterpret_cast<const schema::Cell*>(&header + 1);
-    schema::RingReader reader(&header, cells, header.capacity_cells.load());
+    schema::RingReader reader(&header, {cells, header.capacity_cells.load(),
+                                        entry(index).ring_count.load(), header.rings});
     std::vector<ReadRecord> records;
     std::string inline_name;
     for (;;) {

@@ -46,6 +46,7 @@ public:
 
     schema::SegmentHeader& header() const;
     schema::LaneHeader& lane(std::uint32_t index) const;
+    schema::LaneEntry& entry(std::uint32_t index) const;
     std::string name(schema::NameId id) const;
     /// All records of a lane that has not wrapped, through schema's reader.
     std::vector<ReadRecord> records(std::uint32_t lane) const;

@@ -15,8 +15,8 @@ constexpr std::uint32_t kCells = 16;
 struct Lane {
     std::unique_ptr<LaneHeader> header = std::make_unique<LaneHeader>();
     std::vector<Cell> cells = std::vector<Cell>(kCells);
-    RingWriter writer{header.get(), cells.data(), kCells};
-    RingReader reader{header.get(), cells.data(), kCells};
+    RingWriter writer{header.get(), {cells.data(), kCells}};
+    RingReader reader{header.get(), {cells.data(), kCells}};
 
     bool write(std::uint32_t count, std::uint64_t value) {
         Cell* cell = writer.reserve(count);
@@ -93,8 +93,8 @@ TEST_CASE("reader: a committed position before the tail or beyond the capacity i
 TEST_CASE("writer and reader: go on where others stopped") {
     Lane lane;
     REQUIRE(lane.write(3, 1));
-    RingWriter second(lane.header.get(), lane.cells.data(), kCells);
+    RingWriter second(lane.header.get(), {lane.cells.data(), kCells});
     CHECK(second.position() == 3);
     lane.reader.release(2);
-    CHECK(RingReader(lane.header.get(), lane.cells.data(), kCells).poll().count == 1);
+    CHECK(RingReader(lane.header.get(), {lane.cells.data(), kCells}).poll().count == 1);
 }
