@@ -15,7 +15,7 @@ from rsd.index import Job
 
 kHere = os.path.dirname(os.path.abspath(__file__))
 kLives = os.environ.get("RINGSIDE_LIVES", os.path.join(kBuild, "tests", "hygiene", "lives"))
-kLosses = ("names full", "stack too deep", "table full", "lane refused", "reentered", "unmatched end", "other target")
+kLosses = ("names full", "stack too deep", "table full", "lane refused", "reentered", "unmatched end", "other target", "by process", "by node", "by cgroup", "by file system")
 kOutcome = collections.namedtuple("Outcome", "status out err")
 
 
@@ -39,7 +39,7 @@ def preloaded(workspace, job="alone", preload=kShim, **more):
 
 def left_in(workspace, job="alone"):
     folder = os.path.join(workspace.root, "alone", job)
-    return sorted(set(os.listdir(folder)) - {"control", "lock"}) if os.path.isdir(folder) else []
+    return sorted(set(os.listdir(folder)) - {"budget", "control", "lock"}) if os.path.isdir(folder) else []
 
 
 def same(workspace, argv, preload=kShim, beside="", stdin="", **more):

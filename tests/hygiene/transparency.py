@@ -123,7 +123,7 @@ def compare(workspace, mode, chosen, bare, environment, job_directory, framework
 
 def reaped(workspace, job_directory, environment):
     subprocess.run(["true"], env=dict(environment, LD_PRELOAD=kShim), check=True)
-    left = [name for name in os.listdir(job_directory) if name not in ("control", "lock")]
+    left = [name for name in os.listdir(job_directory) if name not in ("budget", "control", "lock")]
     check(not left, "after all have ended: %s", left)
 
 

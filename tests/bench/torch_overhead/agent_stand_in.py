@@ -44,7 +44,7 @@ def make_control_page(directory):
     struct.pack_into("<II", page, CAPTURE_WORD_AT, 1 << 2, 0xFFFFFFFF)
     struct.pack_into("<I", page, TICKS_SOURCE_AT, TSC)
     struct.pack_into("<QQ", page, 32, 0, 2**64 - 1)
-    struct.pack_into("<II", page, 48, 1024, 0)
+    struct.pack_into("<II", page, 48, 256, 4096)
     struct.pack_into("<QQQ", page, 56, 256 << 20, 2 << 30, 2 << 30)
     if os.stat("/proc/self/ns/pid").st_ino == MACHINE_PID_NAMESPACE:
         struct.pack_into("<Q", page, MACHINE_PROC_AT, proc_mark(os.stat("/proc")))
