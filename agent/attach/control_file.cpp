@@ -149,8 +149,9 @@ void ControlFile::succeed(ControlFile&& gone) {
         order = {false, from.source_mask.load(kRelaxed), from.options.load(kRelaxed),
                  from.start_ticks.load(kRelaxed)};
         stop_ticks = from.stop_ticks.load(kRelaxed);
-        budget = {from.first_lane_kib.load(kRelaxed), from.process_budget_bytes.load(kRelaxed),
-                  from.node_budget_bytes.load(kRelaxed), from.node_left_bytes.load(kRelaxed)};
+        budget = {from.first_lane_kib.load(kRelaxed), from.most_lane_kib.load(kRelaxed),
+                  from.process_budget_bytes.load(kRelaxed), from.node_budget_bytes.load(kRelaxed),
+                  from.node_left_bytes.load(kRelaxed)};
     });
     set_budget(budget);
     store_order(order);
