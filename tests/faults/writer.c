@@ -11,6 +11,7 @@
  * A range's payload is its number within its thread, from 0.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -229,7 +230,10 @@ static int scribble(double seconds, const char* go) {
     FILE* const maps = fopen("/proc/self/maps", "r");
     const char* const job = getenv("RINGSIDE_DIR");
     while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
-        if (job != NULL && strstr(line, job) != NULL && strstr(line, "rw-s") != NULL)
+        const char* const mapped = strrchr(line, '/');
+        /* A segment's name begins with its pid namespace; the directory's own pages have words for names. */
+        if (job != NULL && strstr(line, job) != NULL && strstr(line, "rw-s") != NULL &&
+            isdigit((unsigned char)mapped[1]))
             snprintf(found, sizeof found, "%.*s", (int)strcspn(line, " "), line);
     }
     if (maps != NULL) fclose(maps);
