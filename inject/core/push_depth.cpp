@@ -16,17 +16,37 @@ PushDepths& depths() {
     return t_push_depths;
 }
 
+/// The domains that have a counter of their own, in no order; 0: free. Never taken back: programs make a few and keep them.
+constinit std::atomic<std::uint64_t> g_domains[PushDepths::kOwn]{};
+
 }  // namespace
 
+std::uint32_t push_counter(SourceId source, std::uint64_t domain) {
+    if (domain == 0) return PushDepths::no_domain(source);
+    const std::uint64_t wanted = domain ^ static_cast<std::uint64_t>(source) << 56;
+    const std::uint64_t hash = schema::mix64(wanted);
+    for (std::uint32_t i = 0; i < PushDepths::kOwn && wanted != 0; ++i) {
+        const auto at = static_cast<std::uint32_t>((hash + i) % PushDepths::kOwn);
+        std::uint64_t found = g_domains[at].load(std::memory_order_relaxed);
+        // Relaxed: the entry is all that there is to see.
+        if (found == 0 &&
+            g_domains[at].compare_exchange_strong(found, wanted, std::memory_order_relaxed))
+            found = wanted;
+        if (found == wanted) return schema::kSourceCount + at;
+    }
+    return schema::kSourceCount + PushDepths::kOwn +
+           static_cast<std::uint32_t>(hash % PushDepths::kShared);
+}
+
 std::uint64_t push_key(SourceId source, std::uint64_t domain) {
-    const std::uint32_t slot = PushDepths::slot_of(source, domain);
-    return PushDepths::key_of(slot, ++depths().depth[slot]);
+    const std::uint32_t counter = push_counter(source, domain);
+    return PushDepths::key_of(counter, ++depths().depth[counter]);
 }
 
 std::uint64_t pop_key(SourceId source, std::uint64_t domain) {
-    const std::uint32_t slot = PushDepths::slot_of(source, domain);
-    std::uint16_t& depth = depths().depth[slot];
-    return depth == 0 ? 0 : PushDepths::key_of(slot, depth--);
+    const std::uint32_t counter = push_counter(source, domain);
+    std::uint16_t& depth = depths().depth[counter];
+    return depth == 0 ? 0 : PushDepths::key_of(counter, depth--);
 }
 
 void push_new_name(SourceId source, const char* text) {

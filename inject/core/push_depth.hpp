@@ -10,28 +10,36 @@
 
 namespace ringside::inject {
 
-/// The depths of one thread, by domain. Domains beyond its slots share a counter: their ranges are then told apart only where they nest.
+/// The depths of one thread: a counter for each source's ranges without a domain, and one for each domain of the process, as they come.
+/// Domains beyond those share a few counters: their ranges are then told apart only where they nest.
 struct PushDepths {
-    static constexpr std::uint32_t kSlots = 32;
+    static constexpr std::uint32_t kOwn = 72;
+    static constexpr std::uint32_t kShared = 8;
+    static constexpr std::uint32_t kCounters = schema::kSourceCount + kOwn + kShared;
     /// No address of user space: those are the keys of other sources.
     static constexpr std::uint64_t kTag = 0x5055ull << 48;
 
     std::uint32_t word;     ///< the capture word that they were counted under
     std::uint32_t sources;  ///< those that this capture wants, a bit each
-    std::uint16_t depth[kSlots];
+    std::uint16_t depth[kCounters];
 
-    static constexpr std::uint32_t slot_of(SourceId source, std::uint64_t domain) {
-        const std::uint64_t both = domain ^ static_cast<std::uint64_t>(source) << 56;
-        return static_cast<std::uint32_t>(schema::mix64(both)) % kSlots;
+    /// The counter of a source's ranges without a domain.
+    static constexpr std::uint32_t no_domain(SourceId source) {
+        return static_cast<std::uint32_t>(source);
     }
-    static constexpr std::uint64_t key_of(std::uint32_t slot, std::uint16_t depth) {
-        return kTag | static_cast<std::uint64_t>(slot) << 16 | depth;
+    static constexpr std::uint64_t key_of(std::uint32_t counter, std::uint16_t depth) {
+        return kTag | static_cast<std::uint64_t>(counter) << 16 | depth;
     }
 };
 extern __thread PushDepths t_push_depths
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/// @param domain  any number that tells one domain of one source from the others
+/// @param domain  any number that tells one domain of one source from the others; 0: none
+/// @return the domain's counter, the same in all threads
+/// @thread any
+std::uint32_t push_counter(SourceId source, std::uint64_t domain);
+
+/// @param domain  as for push_counter()
 /// @return for ThreadLane::begin_range()
 /// @thread inside a HookScope
 std::uint64_t push_key(SourceId source, std::uint64_t domain);
@@ -49,7 +57,7 @@ std::uint64_t pop_key(SourceId source, std::uint64_t domain);
 }
 
 /// Pushes a range without attributes.
-/// @param counter  PushDepths::slot_of() its domain
+/// @param counter  its domain's
 /// @param word  the capture word, on
 /// @param name  interned, not inline
 /// @return false: nothing has been done; a HookScope is needed

@@ -53,7 +53,7 @@ int active() {
 }
 
 /// The counter of ranges without a domain.
-constexpr std::uint32_t kNoDomain = PushDepths::slot_of(SourceId::kApi, 0);
+constexpr std::uint32_t kNoDomain = PushDepths::no_domain(SourceId::kApi);
 
 /// Out of line, so that the common way keeps no register for it.
 [[gnu::noinline]] void push_with_care(const char* name, const ringside_attributes* given) {

@@ -25,7 +25,7 @@ void mark(Message message) {
 }
 
 /// The counter of ranges without a domain.
-constexpr std::uint32_t kNoDomain = PushDepths::slot_of(SourceId::kNvtx, 0);
+constexpr std::uint32_t kNoDomain = PushDepths::no_domain(SourceId::kNvtx);
 
 std::uint32_t counter_of(const Domain* domain) {
     return domain != nullptr ? domain->push_counter : kNoDomain;

@@ -77,7 +77,7 @@ Domain* make_domain(const char* name, void* next_tools) {
     if (memory == nullptr) return nullptr;
     auto* entry = new (memory) DomainEntry{};
     entry->domain.number = g_domain_count.fetch_add(1, std::memory_order_relaxed) + 1;
-    entry->domain.push_counter = PushDepths::slot_of(SourceId::kNvtx, entry->domain.number);
+    entry->domain.push_counter = push_counter(SourceId::kNvtx, entry->domain.number);
     entry->domain.name = kept;
     entry->domain.next_tools.store(next_tools, std::memory_order_relaxed);
     add_to(g_domains, entry);

@@ -10,7 +10,7 @@ namespace ringside::inject::nvtx {
 /// A domain. A null handle is the default one, which has no name.
 struct Domain {
     std::uint64_t number;        ///< from 1
-    std::uint32_t push_counter;  ///< PushDepths::slot_of() it
+    std::uint32_t push_counter;  ///< inject::push_counter() of it
     const char* name;
     std::atomic<void*> next_tools;  ///< the other tool's handle
 };

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -63,6 +64,21 @@ void named_while_recording(const Sandbox& box) {
 }
 
 }  // namespace
+
+TEST_CASE("push depths: each domain has its own counter, as long as there are some, whatever its number") {
+    Sandbox box;
+    box.run([&] {  // of its own process: they are never taken back
+        std::set<std::uint32_t> counters{inject::PushDepths::no_domain(SourceId::kNvtx)};
+        for (std::uint64_t domain = 1; domain <= inject::PushDepths::kOwn; ++domain) {
+            const std::uint32_t counter = inject::push_counter(SourceId::kNvtx, domain << 20);
+            EXPECT(counters.insert(counter).second);
+            EXPECT(inject::push_counter(SourceId::kNvtx, domain << 20) == counter);
+        }
+        const std::uint32_t beyond = inject::push_counter(SourceId::kItt, 1 << 20);
+        EXPECT(beyond < inject::PushDepths::kCounters);
+        EXPECT(beyond >= inject::PushDepths::kCounters - inject::PushDepths::kShared);
+    });
+}
 
 TEST_CASE("attributes: equal sets are one, different ones differ, an empty one is none") {
     Sandbox box;
