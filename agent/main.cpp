@@ -58,6 +58,9 @@ int run(const AgentOptions& options, int signals) {
         CaptureRequest request;
         request.id = new_capture_id();
         request.name = options.name;
+        // The dump of the agent that this one stood by for has that name.
+        if (options.engine.standby && !request.name.empty() && (*engine)->recovered())
+            request.name += "-" + std::to_string(::getpid());
         request.max_bytes = options.max_bytes;
         request.compress = options.compress;
         request.options =

@@ -47,6 +47,8 @@ void declare(CLI::App& app, AgentOptions& options, std::string& key_file) {
                  "with --capture-from-start: operators with their input shapes");
     app.add_flag("--profile-memory", options.profile_memory,
                  "with --capture-from-start: CPU memory that tensors take and give back");
+    app.add_flag("--standby", engine.standby,
+                 "where another agent holds the job directory: wait, and take over when it ends");
     app.add_option("--ready-fd", options.ready_fd,
                    "descriptor to write 'ready' to once everything is in place")
         ->check(CLI::NonNegativeNumber);
@@ -58,8 +60,9 @@ void declare(CLI::App& app, AgentOptions& options, std::string& key_file) {
         ->check(CLI::Range(4u, 65536u));
     app.add_option(
            "--most-lane-kib", engine.memory.most_lane_kib,
-           "how large a thread's ring may grow, each time twice as large, where we are late")
-        ->check(CLI::Range(4u, 65536u));
+           "how large a thread's ring may grow, each time twice as large, where we are late; "
+           "not below --first-lane-kib")
+        ->check(CLI::Range(4u, 32768u));
     app.add_option(
            "--node-budget", engine.memory.node_budget_bytes,
            "bytes of memory that all processes of the job may have here for captures; 0: 1/8 of "

@@ -93,6 +93,8 @@ inline constexpr std::uint64_t kBudgetMagic = 0x3144554253445352ull;  // "RSDSBU
 inline constexpr const char* kControlFileName = "control";
 inline constexpr const char* kBudgetFileName = "budget";
 inline constexpr const char* kLockFileName = "lock";
+/// Of the capture that runs in the directory (agent/capture/capture_note.hpp).
+inline constexpr const char* kCaptureNoteName = "capture";
 /// Inode of the first pid namespace, in every kernel that has them.
 inline constexpr std::uint64_t kMachinePidNamespace = 0xeffffffc;
 

@@ -46,7 +46,9 @@ public:
         std::uint64_t available = committed - position_;
         if (room_.ring_count > 1 && !follow(available)) return {nullptr, 0, position_, true};
         const std::uint64_t mask = ring_cells(room_.first_cells, ring_) - 1;
-        if (available > mask + 1 - (position_ - tail_)) return {nullptr, 0, position_, true};
+        const std::uint64_t held = position_ - tail_;
+        if (held > capacity_cells() || (held <= mask && available > mask + 1 - held))
+            return {nullptr, 0, position_, true};
         const std::uint64_t offset = position_ & mask;
         const std::uint64_t to_end = mask + 1 - offset;
         return {room_.cells + ring_offset(room_.first_cells, ring_) + offset,
@@ -56,6 +58,11 @@ public:
 
     /// Reads on behind `count` cells that still are the reader's: a successor would find them again.
     void take(std::uint32_t count) { position_ += count; }
+    /// Reads on at `position`, which was taken by a reader before this one.
+    void skip_to(std::uint64_t position) {
+        position_ = position;
+        ring_ = ring_at(position);
+    }
 
     /// Gives all cells before `position` back to the producer.
     /// @param position  tail() .. position()

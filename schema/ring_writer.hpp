@@ -35,7 +35,7 @@ public:
         const std::uint64_t to_end = mask_ + 1 - offset;
         const std::uint64_t needed = count <= to_end ? count : to_end + count;
         if (position_ + needed - tail_ > mask_ + 1) [[unlikely]] {
-            // SYNC(free): what the consumer has freed may be overwritten; pairs with the release in BasicRingReader::release.
+            // SYNC(free): what the consumer has freed may be overwritten; pairs with the release in BasicRingReader::release_to.
             tail_ = header_->tail.load(std::memory_order_acquire);
             if (position_ + needed - tail_ > mask_ + 1 || tail_ > position_) return nullptr;
         }

@@ -42,7 +42,16 @@ schema::Result<BudgetFile> BudgetFile::open(int directory, const std::string& di
     auto file =
         MappedFile::open(directory, directory_path, schema::kBudgetFileName, sizeof(BudgetPage));
     if (!file) return file.error();
-    return BudgetFile(std::move(*file));
+    BudgetFile budget(std::move(*file));
+    std::uint64_t magic = 0;
+    static_cast<void>(guarded(budget.file_.region.get_address(), sizeof(BudgetPage),
+                              [&] { magic = budget.page()->magic; }));
+    if (magic != schema::kBudgetMagic) {
+        return schema::Error{schema::ErrorCode::kUsage,
+                             "use budget page " + directory_path + "/" + schema::kBudgetFileName +
+                                 ": it is none of ringside's; remove it"};
+    }
+    return budget;
 }
 
 std::uint64_t BudgetFile::taken() const {

@@ -162,6 +162,12 @@ void ControlFile::succeed(ControlFile&& gone) {
     if (former_.size() > kMostFormer) former_.erase(former_.begin());
 }
 
+std::uint64_t ControlFile::stop_ticks() const {
+    std::uint64_t ticks = ~0ull;
+    access([&] { ticks = page()->stop_ticks.load(kRelaxed); });
+    return ticks;
+}
+
 void ControlFile::store_word(schema::CaptureWord word) {
     change([&](ControlPage& page) {
         // SYNC(capture): publishes the order; pairs with the shims' acquire before they attach.

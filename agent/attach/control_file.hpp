@@ -48,6 +48,8 @@ public:
     /// Takes the place of `gone`, which was removed while shims had it mapped: says what that said, and what is stored from now on is
     /// stored there too.
     void succeed(ControlFile&& gone);
+    /// The stop that was last ordered; ~0: none since the last start.
+    std::uint64_t stop_ticks() const;
 
 private:
     explicit ControlFile(MappedFile file) : file_(std::move(file)) {}

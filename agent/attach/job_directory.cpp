@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <ctime>
 
 #include "agent/attach/process_life.hpp"
@@ -36,9 +37,25 @@ std::string holder(int lock) {
     return name.empty() ? "an agent that has not yet said its name" : name;
 }
 
+/// Waits for the lock. Whoever tells a standby to end need not wait with it: signals do as they would without an agent.
+bool await_lock(int lock, struct flock whole) {
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ends, signal);
+    ::pthread_sigmask(SIG_UNBLOCK, &ends, &before);
+    int taken = -1;
+    do {
+        taken = ::fcntl(lock, F_OFD_SETLKW, &whole);
+    } while (taken != 0 && errno == EINTR);
+    const int error = errno;
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    errno = error;
+    return taken == 0;
+}
+
 /// Takes the lock for as long as the descriptor is open; it goes with the agent however that ends.
 schema::Result<FileHandle> take_lock(int directory, const std::string& path,
-                                     const std::string& node) {
+                                     const std::string& node, bool wait) {
     constexpr mode_t kPrivate = 0600;
     FileHandle lock(::openat(directory, schema::kLockFileName,
                              O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kPrivate));
@@ -49,9 +66,16 @@ schema::Result<FileHandle> take_lock(int directory, const std::string& path,
     if (::fcntl(lock.get(), F_OFD_SETLK, &whole) != 0) {
         if (errno != EAGAIN && errno != EACCES)
             return no_directory(path + "/" + schema::kLockFileName, errno);
-        return Error{ErrorCode::kRefused,
-                     "hold job directory " + path + ": " + holder(lock.get()) +
-                         " holds it; ask that agent, end it, or give another --job"};
+        if (!wait) {
+            return Error{ErrorCode::kRefused,
+                         "hold job directory " + path + ": " + holder(lock.get()) +
+                             " holds it; ask that agent, end it, give another --job, or take over "
+                             "when it ends with `ringside agent --standby`"};
+        }
+        spdlog::info("stand by for job directory {}: {} holds it", path, holder(lock.get()));
+        if (!await_lock(lock.get(), whole))
+            return no_directory(path + "/" + schema::kLockFileName, errno);
+        spdlog::info("take over job directory {}: its holder has ended", path);
     }
     const std::string text =
         "agent with pid " + std::to_string(::getpid()) + " of node " + node + "\n";
@@ -93,7 +117,7 @@ JobDirectory::JobDirectory(std::string root, std::string job, std::string node,
       budget_(std::move(budget)) {}
 
 schema::Result<JobDirectory> JobDirectory::open(const std::string& root, const std::string& job,
-                                                const std::string& node) {
+                                                const std::string& node, bool wait) {
     if (!is_path_component(job)) {
         return Error{ErrorCode::kUsage,
                      "hold job directory '" + job + "' in " + root +
@@ -102,7 +126,15 @@ schema::Result<JobDirectory> JobDirectory::open(const std::string& root, const s
     const std::string path = root + "/" + job;
     auto directory = open_directory(root, job);
     if (!directory) return directory.error();
-    auto lock = take_lock(directory->get(), path, node);
+    auto lock = take_lock(directory->get(), path, node, wait);
+    // While we stood by somebody may have emptied the directory, and its holder made another: this lock is nobody's then.
+    while (wait && lock &&
+           !(is_same(lock->get(), directory->get(), schema::kLockFileName) &&
+             is_same(directory->get(), AT_FDCWD, path.c_str()))) {
+        directory = open_directory(root, job);
+        if (!directory) return directory.error();
+        lock = take_lock(directory->get(), path, node, wait);
+    }
     if (!lock) return lock.error();
     auto control = ControlFile::open(directory->get(), path);
     if (!control) return control.error();
@@ -122,7 +154,7 @@ schema::Result<void> JobDirectory::restore() {
     auto directory = open_directory(root_, job_);
     if (!directory) return directory.error();
     if (!is_same(lock_.get(), directory->get(), schema::kLockFileName)) {
-        auto lock = take_lock(directory->get(), path_, node_);
+        auto lock = take_lock(directory->get(), path_, node_, false);
         if (!lock) return lock.error();
         lock_ = std::move(*lock);
     }

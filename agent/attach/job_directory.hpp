@@ -25,9 +25,10 @@ class JobDirectory {
 public:
     /// Makes or opens `<root>/<job>`, takes its lock and its control page.
     /// @param node  written into the lock file, for whoever finds it held
+    /// @param wait  where another agent holds it: until that has ended. A signal that ends a program ends this one meanwhile: it holds nothing
     /// @errors Usage: can't be made or written; Refused: another agent holds it (the message names its pid and node), or it is not private
     static schema::Result<JobDirectory> open(const std::string& root, const std::string& job,
-                                             const std::string& node);
+                                             const std::string& node, bool wait = false);
 
     const std::string& path() const { return path_; }
     /// Of the directory itself.

@@ -155,8 +155,11 @@ void MappedSegment::take_back(const LaneView& lane, std::uint32_t end) {
         if (counted == 0) continue;
         const schema::Cell* start = lane.cells + schema::ring_offset(lane.capacity_cells, ring);
         if (::madvise(const_cast<schema::Cell*>(start), cells * schema::kCellBytes, MADV_REMOVE) !=
-            0)
-            continue;  // not a file system that gives memory back: it stays taken
+            0) {
+            // Not a file system that gives memory back: it stays taken, and counted, for the next that grows.
+            access([&] { lane.header->rings[ring].real_cells.store(counted, kRelaxed); });
+            continue;
+        }
         const std::uint64_t given = std::min(counted, cells) * schema::kCellBytes;
         taken_back_ += given;
         access([&] { header()->real_bytes.fetch_sub(given, kRelaxed); });

@@ -309,7 +309,7 @@ DumpFooter EngineImpl::cut_excerpt(CaptureReport& report) {
                                     process->drainer.violations(),
                                     process->start_delay_ns});
         report.processes.push_back(report_process(*process, true));
-        report.processes.back().lost = TrackedProcess::passed_over(losses);
+        report.processes.back().lost = passed_over(losses);
         if (!process->ending) report.processes.back().end_ticks = range.stop;
         for (const RawHalf& raw : process->drainer.halves().halves()) {
             if (!range.contains(raw.begin_ticks)) continue;

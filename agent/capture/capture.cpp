@@ -12,11 +12,24 @@ bool same_clock(const schema::ClockSnapshot& a, const schema::ClockSnapshot& b) 
     return a.ticks == b.ticks && a.monotonic_ns == b.monotonic_ns;
 }
 
+ProcessEndFacts end_of(const TrackedProcess& process, std::uint64_t ticks) {
+    ProcessEndFacts end;
+    end.process = process.index;
+    end.fate = process.ending ? process.ending->fate : Fate::kRunning;
+    end.ticks = ticks;
+    const auto losses = process.losses_in_capture();
+    end.losses.assign(losses.begin(), losses.end());
+    end.violations = process.drainer.violations();
+    end.start_delay_ns = process.start_delay_ns;
+    return end;
+}
+
 /// Whether a reader would learn nothing new from another Process chunk.
 bool same_to_a_reader(const ProcessFacts& a, const ProcessFacts& b) {
     return a.worker_name == b.worker_name && a.segment.worker_id == b.segment.worker_id &&
            a.segment.rank == b.segment.rank && a.segment.sources == b.segment.sources &&
-           same_clock(a.segment.capture_clock, b.segment.capture_clock);
+           same_clock(a.segment.capture_clock, b.segment.capture_clock) &&
+           a.start_delay_ns == b.start_delay_ns && a.end.has_value() == b.end.has_value();
 }
 
 }  // namespace
@@ -45,15 +58,51 @@ bool Capture::meant(const CaptureRequest& request, const TrackedProcess& process
     return request.pids.empty() || std::any_of(request.pids.begin(), request.pids.end(), is);
 }
 
+void Capture::resume(PartialDump partial, bool from_start) {
+    resumed_ = true;
+    if (partial.has_header) {
+        header_written_ = true;
+        calibration_ = partial.header.calibration;
+        range_.start = partial.header.start_ticks;
+        phase_ = Phase::kRunning;
+    } else if (from_start) {
+        begin(0);
+    }
+    next_index_ = static_cast<std::uint32_t>(partial.processes.size());
+    for (PartialProcess& process : partial.processes)
+        past_.emplace(process.facts.segment.id, std::move(process));
+}
+
+void Capture::go_on(TrackedProcess& process, PartialProcess part) {
+    process.refresh();
+    const auto& losses = part.facts.losses_before;
+    process.losses_before = {};
+    std::copy_n(losses.begin(), std::min(losses.size(), process.losses_before.size()),
+                process.losses_before.begin());
+    process.in_capture = true;
+    process.index = part.facts.index;
+    process.start_delay_ns = part.facts.start_delay_ns;
+    process.attached = process.start_delay_ns >= 0;
+    process.told.reset();
+    process.reached = part.facts.segment.sources;
+    process.drainer.resume(process.index, std::move(part.accounts), std::move(part.carries));
+    process.drainer.names().restore(part.names);
+}
+
 bool Capture::include(TrackedProcess& process) {
-    if (process.in_capture || process.segment == nullptr || !wants(process)) return false;
+    if (process.in_capture || process.segment == nullptr) return false;
+    if (auto past = past_.extract(process.id)) {
+        go_on(process, std::move(past.mapped()));
+        return true;
+    }
+    if (!wants(process)) return false;
     // The dead are of use only to a capture of everything that is there.
-    if (process.ending && !(process.left_behind && range_.start == 0)) return false;
+    const bool all = range_.start == 0 || (resumed_ && process.id.start_ticks >= range_.start);
+    if ((process.ending || process.left_behind) && !(process.left_behind && all)) return false;
     process.refresh();
     process.losses_before = {};
     // One that was born under it, or is taken whole, has nothing from before.
-    const bool whole =
-        range_.start == 0 || (on_word_ != 0 && process.id.start_ticks >= order_ticks_);
+    const bool whole = all || (on_word_ != 0 && process.id.start_ticks >= order_ticks_);
     if (!whole) process.losses_before = process.facts.losses;
     process.in_capture = true;
     process.index = next_index_++;
@@ -116,8 +165,17 @@ ProcessFacts Capture::facts_of(TrackedProcess& process) {
         process.refresh();
         process.drainer.names().use(*process.segment, process.facts.worker_name.value);
     }
-    return {process.index, process.life ? process.life->host_pid() : 0,
-            process.drainer.names().text(process.facts.worker_name), process.facts_in_capture()};
+    ProcessFacts facts{process.index, process.life ? process.life->host_pid() : 0,
+                       process.drainer.names().text(process.facts.worker_name),
+                       process.facts_in_capture()};
+    facts.losses_before.assign(process.losses_before.begin(), process.losses_before.end());
+    facts.start_delay_ns = process.start_delay_ns;
+    // Before its segment goes: from here on this file alone knows.
+    if (process.ending) {
+        facts.end = end_of(process, process.end_ticks);
+        facts.end_reason = process.ending->reason;
+    }
+    return facts;
 }
 
 void Capture::tell(TrackedProcess& process) {
@@ -136,17 +194,18 @@ void Capture::flush(std::vector<std::unique_ptr<TrackedProcess>>& processes, Dra
         lanes += process->drainer.accounts().size();
         ++count;
     }
+    for (const auto& [id, past] : past_) {
+        lanes += past.accounts.size();
+        ++count;
+    }
     if (writer_) writer_->reserve_footer(lanes, count);
     // A frame is bounded, what waits is not (an agent that was stopped for a while): some processes at a time.
     BlocksGroup group;
-    NamesBatch batch;
     for (const auto& process : processes) {
         if (!process->in_capture) continue;
         tell(*process);
         process->drainer.seal(buffers, range_, now_ticks, last || process->ending.has_value());
-        batch.process = process->index;
-        if (process->drainer.names().take(batch)) sink_.names(batch);
-        group.add(*process);
+        add(group, *process);
         if (group.bytes >= kGroupBytes) write(group, now_ticks);
     }
     write(group, now_ticks);
@@ -173,6 +232,23 @@ void Capture::turn(std::vector<std::unique_ptr<TrackedProcess>>& processes,
     }
 }
 
+void Capture::flush_one(TrackedProcess& process, DrainBuffers& buffers, std::uint64_t now_ticks) {
+    if (!header_written_ || !process.in_capture) return;
+    if (!process.told) tell(process);
+    process.drainer.seal(buffers, range_, now_ticks, false);
+    BlocksGroup group;
+    add(group, process);
+    write(group, now_ticks);
+}
+
+/// Its names, and its blocks into the group.
+void Capture::add(BlocksGroup& group, TrackedProcess& process) {
+    NamesBatch batch;
+    batch.process = process.index;
+    if (process.drainer.names().take(batch)) sink_.names(batch);
+    group.add(process);
+}
+
 void Capture::BlocksGroup::add(TrackedProcess& process) {
     for (const Block& block : process.drainer.sealed()) {
         blocks.push_back(&block);
@@ -181,11 +257,25 @@ void Capture::BlocksGroup::add(TrackedProcess& process) {
     processes.push_back(&process);
 }
 
-/// Writes the group as one chunk, tells its processes what became of it, and empties it.
+/// Writes the group as chunks of a bounded size, whatever one process has, tells its processes what became of each block, and empties it.
 void Capture::write(BlocksGroup& group, std::uint64_t now_ticks) {
-    if (!group.blocks.empty()) {
-        const bool kept = sink_.blocks(group.blocks);
-        for (TrackedProcess* process : group.processes) process->drainer.settle(kept, now_ticks);
+    const std::span<const Block* const> blocks = group.blocks;
+    std::vector<std::uint8_t> kept;
+    kept.reserve(blocks.size());
+    while (kept.size() < blocks.size()) {
+        const std::size_t first = kept.size();
+        std::size_t count = 0, bytes = 0;
+        do {
+            bytes += blocks[first + count++]->data.size();
+        } while (first + count < blocks.size() &&
+                 bytes + blocks[first + count]->data.size() <= kGroupBytes);
+        kept.insert(kept.end(), count, sink_.blocks(blocks.subspan(first, count)) ? 1 : 0);
+    }
+    std::span<const std::uint8_t> answers = kept;
+    for (TrackedProcess* process : group.processes) {
+        const std::size_t count = process->drainer.sealed().size();
+        process->drainer.settle(answers.first(count), now_ticks);
+        answers = answers.subspan(count);
     }
     group = {};
 }
@@ -201,15 +291,8 @@ DumpFooter Capture::footer(const std::vector<std::unique_ptr<TrackedProcess>>& p
         for (const LaneAccount& account : drainer.accounts())
             footer.lanes.push_back({process->index, account});
         footer.unknown_records += drainer.unknown_records();
-        ProcessEndFacts end;
-        end.process = process->index;
-        end.fate = process->ending ? process->ending->fate : Fate::kRunning;
-        end.ticks = process->ending ? process->end_ticks : footer.stop_ticks;
-        const auto losses = process->losses_in_capture();
-        end.losses.assign(losses.begin(), losses.end());
-        end.violations = drainer.violations();
-        end.start_delay_ns = process->start_delay_ns;
-        footer.processes.push_back(std::move(end));
+        footer.processes.push_back(
+            end_of(*process, process->ending ? process->end_ticks : footer.stop_ticks));
     }
     return footer;
 }
@@ -218,8 +301,15 @@ CaptureReport Capture::finish(const std::vector<std::unique_ptr<TrackedProcess>>
                               std::uint64_t now_ticks, double record_cost_ns) {
     DumpFooter totals = footer(processes, now_ticks);
     totals.record_cost_ns = record_cost_ns;
+    for (const auto& [id, past] : past_) {
+        for (const LaneAccount& account : past.accounts)
+            totals.lanes.push_back({past.facts.index, account});
+        totals.processes.push_back(past.facts.end.value_or(
+            ProcessEndFacts{past.facts.index, Fate::kRunning, totals.stop_ticks}));
+    }
     totals.perturbation = perturbation_of(totals, processes, calibration_);
-    totals.perturbation.agent_cpu_ns = own_cpu_ns() - order_cpu_ns_;
+    // What the agent that died has cost nobody knows: no receipt.
+    totals.perturbation.agent_cpu_ns = resumed_ ? -1 : own_cpu_ns() - order_cpu_ns_;
     CaptureReport report;
     report.perturbation = totals.perturbation;
     report.id = request_.id;
@@ -231,6 +321,11 @@ CaptureReport Capture::finish(const std::vector<std::unique_ptr<TrackedProcess>>
         if (!process->in_capture) continue;
         report.processes.push_back(report_process(*process, true));
         if (!process->ending) report.processes.back().end_ticks = totals.stop_ticks;
+        report.records += report.processes.back().events;
+        report.lost += report.processes.back().lost;
+    }
+    for (const auto& [id, past] : past_) {
+        report.processes.push_back(report_gone(past));
         report.records += report.processes.back().events;
         report.lost += report.processes.back().lost;
     }

@@ -4,12 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "agent/capture/tracked_process.hpp"
-#include "agent/dump/dump_writer.hpp"
+#include "agent/dump/partial_dump.hpp"
 #include "agent/window/window.hpp"
 
 namespace ringside::agent {
@@ -29,6 +30,7 @@ public:
     Window* window() const { return window_.get(); }
 
     const CaptureRequest& request() const { return request_; }
+    bool resumed() const { return resumed_; }
     Phase phase() const { return phase_; }
     const TickRange& range() const { return range_; }
     std::uint64_t order_ticks() const { return order_ticks_; }
@@ -51,6 +53,11 @@ public:
     /// The word is off. @param word  as attached_word will repeat it
     void draining(std::uint32_t word);
 
+    /// Goes on with what an agent that died has put into the dump.
+    void resume(PartialDump partial, bool from_start);
+    /// Processes of it whose segments are there no more: they have been told to the end, or nobody can.
+    std::size_t gone() const { return past_.size(); }
+
     /// Looks whether a process's shim has done as ordered.
     void follow_attach(TrackedProcess& process, std::uint64_t now_ticks) const;
     /// Whether a live process has let go, or never held on.
@@ -59,6 +66,8 @@ public:
     /// Writes what waits. @param last  the final blocks, with what is open
     void flush(std::vector<std::unique_ptr<TrackedProcess>>& processes, DrainBuffers& buffers,
                std::uint64_t now_ticks, bool last);
+    /// Writes what waits of one process that has been told of: its lanes need their room.
+    void flush_one(TrackedProcess& process, DrainBuffers& buffers, std::uint64_t now_ticks);
     /// Of a window: notes what was lost since the last call, lets go what is too old, begins a new piece when it is time.
     void turn(std::vector<std::unique_ptr<TrackedProcess>>& processes, std::uint64_t now_ticks);
     /// A process as the dump tells it.
@@ -79,6 +88,8 @@ private:
     static constexpr std::size_t kGroupBytes = 16 << 20;
 
     void tell(TrackedProcess& process);
+    void go_on(TrackedProcess& process, PartialProcess part);
+    void add(BlocksGroup& group, TrackedProcess& process);
     void write(BlocksGroup& group, std::uint64_t now_ticks);
     DumpFooter footer(const std::vector<std::unique_ptr<TrackedProcess>>& processes,
                       std::uint64_t now_ticks) const;
@@ -97,6 +108,9 @@ private:
     std::uint32_t off_word_ = 0;
     std::uint32_t next_index_ = 0;
     bool header_written_ = false;
+    bool resumed_ = false;
+    std::map<schema::SegmentId, PartialProcess>
+        past_;  ///< of the dump that was resumed, not found yet
 };
 
 }  // namespace ringside::agent

@@ -66,6 +66,9 @@ struct EngineOptions {
     MemoryOptions memory{};
     std::int64_t skew_offset_ns = 0;  ///< tests only
     double skew_drift_ppb = 0;        ///< tests only
+    /// A capture of an agent that died which can't be ended is an error, and nothing is drained then.
+    bool only_recover = false;
+    bool standby = false;  ///< where another agent holds the directory: wait until it has ended
 };
 
 struct CaptureRequest {
@@ -208,12 +211,16 @@ struct EngineStatus {
     std::size_t left_pieces = 0;         ///< of the window of an agent that died
     std::uint64_t left_bytes = 0;
     std::string notice;  ///< what has happened to the directory; empty: nothing
+    std::string
+        recovered;  ///< what was found of an agent that died here, and what became of it; empty: nothing
+    std::string found_dump;  ///< of an agent that had ended its capture when it died
 };
 
 /// @thread every member is thread-safe; the drain thread runs inside
 class Engine {
 public:
-    /// Takes the job directory's lock, makes or adopts the control page, calibrates the ticks (0.2 s), starts the drain thread.
+    /// Takes the job directory's lock, makes or adopts the control page, calibrates the ticks (0.2 s), starts the drain thread. A capture
+    /// that an agent which died has left there is ended first: its dump is whole, and has its name.
     /// @errors Refused: another agent holds the directory (the message names it); Usage: the directory can't be made or written
     static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
     virtual ~Engine() = default;
@@ -242,6 +249,16 @@ public:
 
     /// True once at least one process was seen in the running capture and all that were seen have ended.
     virtual bool all_ended() const = 0;
+
+    /// The capture that open() found and ended.
+    virtual std::optional<CaptureReport> recovered() const = 0;
+    /// Makes a dump of what dead processes left in their segments and no agent took.
+    /// @return nothing: they left nothing
+    /// @errors Refused: a capture runs; as for the dump of any capture
+    virtual Result<std::optional<CaptureReport>> take_left_behind(
+        const CaptureRequest& request) = 0;
+    /// Segments of dead processes that were removed so far.
+    virtual std::uint64_t removed_segments() const = 0;
 
     virtual EngineStatus status() const = 0;
     virtual std::vector<ProcessReport> processes() const = 0;

@@ -24,7 +24,7 @@ constexpr Nanoseconds kLetGo{1'000'000'000};
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
-    auto directory = JobDirectory::open(options.root, options.job, options.node);
+    auto directory = JobDirectory::open(options.root, options.job, options.node, options.standby);
     if (!directory) return directory.error();
     auto watch = Watch::open(directory->path().c_str());
     if (!watch) return watch.error();
@@ -32,8 +32,10 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
         measure_calibration(options.skew_offset_ns, options.skew_drift_ppb);
     const double cost = measure_record_cost_ns(calibration.source, calibration.ticks_per_second);
     ProcessTable table(std::move(*directory), std::move(*watch), options.memory);
-    return std::unique_ptr<Engine>(
-        std::make_unique<EngineImpl>(options, std::move(table), calibration, cost));
+    auto engine = std::make_unique<EngineImpl>(options, std::move(table), calibration, cost);
+    if (options.only_recover && engine->recover_error()) return *engine->recover_error();
+    engine->end_found_capture();
+    return std::unique_ptr<Engine>(std::move(engine));
 }
 
 EngineImpl::Turn::Turn(const EngineImpl& engine) {
@@ -49,6 +51,8 @@ EngineImpl::EngineImpl(EngineOptions options, ProcessTable table, const Calibrat
       calibration_(calibration),
       record_cost_ns_(record_cost_ns),
       table_(std::move(table)) {
+    find_capture(now_ticks());
+    if (options_.only_recover && recover_error_) return;
     find(now_ticks());
     // Signals are for the thread that has asked for them; a SIGBUS is the faulting thread's own and stays open.
     sigset_t all, before;
@@ -66,7 +70,7 @@ EngineImpl::~EngineImpl() {
         if (capture_) table_.directory().control().turn_off();
     }
     table_.watch().wake();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
     excerpt_.reset();
     // An agent that ends in order leaves nothing: what it held in memory is gone, and nobody would know whose the rest is.
     if (Window* const armed = window()) armed->remove();
@@ -90,9 +94,14 @@ Result<void> EngineImpl::order(const CaptureRequest& request, bool from_start) {
     }
     find(now_ticks());
     bury(now_ticks());
+    if (auto noted = write_note(table_.directory().path(), note_of(request, from_start)); !noted)
+        return noted;
     auto writer = DumpWriter::create(
         {options_.output_root, request.name, options_.node, request.max_bytes, request.compress});
-    if (!writer) return writer.error();
+    if (!writer) {
+        remove_note(table_.directory().path());
+        return writer.error();
+    }
     auto capture =
         std::make_unique<Capture>(request, std::move(*writer), options_.job, calibration_);
     if (from_start) capture->begin(0);
@@ -117,6 +126,9 @@ void EngineImpl::start(std::unique_ptr<Capture> capture) {
     order.start_ticks = capture_->range().start;
     const std::uint64_t now = now_ticks();
     capture_->ordered(table_.directory().control().turn_on(order), now);
+    // What the hooks had counted before the capture stands in the file before the first record.
+    if (capture_->phase() == Capture::Phase::kRunning)
+        capture_->flush(table_.all(), *buffers_, now, false);
     last_flush_ = now;
     interval_ns_ = 0;
     // What the dead have left is all in their lanes: take it now, their end has been seen already.
@@ -195,6 +207,7 @@ Result<void> EngineImpl::begin(std::uint64_t capture_id, Nanoseconds start_node_
         std::max(calibration_.ticks_at(start_node_ns).value, drained_until_);
     capture_->begin(start);
     table_.directory().control().set_start_ticks(start);
+    capture_->flush(table_.all(), *buffers_, now_ticks(), false);
     return {};
 }
 
@@ -271,7 +284,14 @@ CaptureReport EngineImpl::finish_capture() {
         report.processes.push_back(report_refused(refused.id, refused.cause));
     collect_halves();
     end_capture();
+    remove_note(table_.directory().path());
     return report;
+}
+
+CaptureNote EngineImpl::note_of(const CaptureRequest& request, bool from_start) const {
+    return {request.id,   options_.node,     options_.output_root,
+            request.name, request.max_bytes, request.options,
+            request.pids, from_start,        request.compress};
 }
 
 void EngineImpl::collect_halves() {
@@ -302,6 +322,8 @@ EngineStatus EngineImpl::status() const {
     status.directory = table_.directory().path();
     status.notice = table_.notice();
     status.record_cost_ns = record_cost_ns_;
+    status.recovered = recovered_text_;
+    status.found_dump = found_dump_;
     status.capturing = excerpt_ || (capture_ && window() == nullptr);
     if (window() != nullptr) {
         status.window = window_report();

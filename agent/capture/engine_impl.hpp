@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "agent/capture/capture.hpp"
+#include "agent/capture/capture_note.hpp"
 #include "agent/capture/process_table.hpp"
 #include "agent/window/excerpt.hpp"
 
@@ -30,6 +31,15 @@ public:
     Result<DisarmReport> disarm() override;
     std::vector<Half> halves(std::uint64_t capture_id) const override;
     bool all_ended() const override;
+    std::optional<CaptureReport> recovered() const override;
+    /// Why the capture that was found could not be ended; before the drain thread has begun.
+    const std::optional<schema::Error>& recover_error() const { return recover_error_; }
+    Result<std::optional<CaptureReport>> take_left_behind(const CaptureRequest& request) override;
+    std::uint64_t removed_segments() const override;
+
+    /// Ends the capture that was found, once the drain thread runs. Called once, by open().
+    void end_found_capture();
+
     EngineStatus status() const override;
     std::vector<ProcessReport> processes() const override;
     const Calibration& calibration() const override { return calibration_; }
@@ -64,6 +74,7 @@ private:
     Result<void> check_pids(const std::string& action, const std::vector<int>& pids) const;
     void wait_until_let_go(std::unique_lock<std::mutex>& lock);
     void end_capture();
+    CaptureNote note_of(const CaptureRequest& request, bool from_start) const;
     PrepareReport attach_report() const;
     bool all_attached() const;
     void wait_until_node(std::unique_lock<std::mutex>& lock, Nanoseconds node_ns);
@@ -85,6 +96,10 @@ private:
     Result<CaptureReport> stop_excerpt(Turn& turn, Nanoseconds stop_node_ns);
     DumpFooter cut_excerpt(CaptureReport& report);
     void forget_aged();
+
+    // after an agent that died (engine_recover.cpp)
+    void find_capture(std::uint64_t now);
+    void say_recovered(const CaptureNote& note, const schema::Error& error);
 
     const EngineOptions options_;
     const Calibration calibration_;
@@ -110,6 +125,11 @@ private:
     ArmRequest armed_;  ///< what the window was asked for
     std::optional<CaptureReport> last_;
     std::vector<Half> halves_;
+    std::optional<CaptureReport> recovered_;
+    std::string recovered_text_;
+    std::string found_dump_;
+    std::string cut_text_;
+    std::optional<schema::Error> recover_error_;
     std::unique_ptr<DrainBuffers> buffers_ = std::make_unique<DrainBuffers>();
     bool quit_ = false;
 
@@ -119,6 +139,7 @@ private:
     std::uint64_t last_flush_ = 0;
     std::uint64_t last_tidy_ = 0;  ///< the budget told, what has aged out of the window forgotten
     std::uint64_t drained_until_ = 0;  ///< what began later has not been drained yet
+    bool waits_ = false;               ///< some released lane waits for its last block
     std::int64_t interval_ns_ = 0;
     std::thread thread_;
 };

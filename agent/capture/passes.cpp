@@ -12,6 +12,10 @@ constexpr std::int64_t kShortestNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestNs = 8 * kMillisecond;
 constexpr double kNearlyEmpty = 1.0 / 16;
 constexpr double kFilling = 1.0 / 4;
+/// Of a lane: what is taken and not yet in the file, and so not the producer's again.
+constexpr double kMostHeld = 1.0 / 4;
+/// How long a released lane may wait for its last block.
+constexpr std::int64_t kGiveBackNs = 20 * kMillisecond;
 // While none is: ends and new files wake us; these are for what no event tells (other pid namespaces, lost inotify events).
 constexpr std::int64_t kIdleNs = 250 * kMillisecond;
 constexpr std::int64_t kMakingNs = 5 * kMillisecond;
@@ -52,7 +56,7 @@ Nanoseconds EngineImpl::pass(const Watch::Events& events) {
     const double fullest = drain(now);
     const std::int64_t bury_ns = capture_ ? kBuryNs : kIdleNs;
     if (events.ended || since(last_bury_) >= bury_ns) bury(now);
-    if (capture_ && since(last_flush_) >= kFlushNs) {
+    if (capture_ && since(last_flush_) >= (waits_ ? kGiveBackNs : kFlushNs)) {
         capture_->flush(table_.all(), *buffers_, now, false);
         last_flush_ = now;
     }
@@ -83,6 +87,7 @@ void EngineImpl::find(std::uint64_t now) {
 double EngineImpl::drain(std::uint64_t now) {
     double fullest = 0;
     std::size_t pending = 0;
+    waits_ = false;
     for (const auto& process : table_.all()) {
         if (!process->segment || (process->left_behind && !process->in_capture)) continue;
         const bool in = capture_ && process->in_capture;
@@ -92,7 +97,13 @@ double EngineImpl::drain(std::uint64_t now) {
         const auto taken =
             process->drainer.drain(*buffers_, range, now, in, writes ? kFlushBytes : kAnyBytes);
         fullest = std::max(fullest, taken.fullest);
+        waits_ |= taken.waits;
         if (!in) continue;
+        if (taken.most_held >= kMostHeld) {
+            // A window's piece ends with a flush of all.
+            if (window() != nullptr && window()->due()) pending = kFlushBytes;
+            if (pending < kFlushBytes) capture_->flush_one(*process, *buffers_, now);
+        }
         if (capture_->phase() == Capture::Phase::kAttaching) process->refresh();
         if (process->alive()) capture_->follow_attach(*process, now);
         pending += process->drainer.pending_bytes();

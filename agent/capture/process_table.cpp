@@ -133,6 +133,7 @@ void ProcessTable::remove(TrackedProcess& process) {
     directory_.budget().take_off(process.segment->real_bytes() +
                                  process.segment->collect_taken_back());
     directory_.remove(*process.segment);
+    ++removed_;
     process.drainer.release_segment();
     process.life.reset();
     process.segment.reset();

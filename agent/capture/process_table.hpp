@@ -32,6 +32,7 @@ public:
     std::vector<TrackedProcess*> find_ended(std::uint64_t now_ticks);
     /// Unlinks and unmaps a dead, drained process's segment.
     void remove(TrackedProcess& process);
+    std::uint64_t removed() const { return removed_; }
     /// Forgets the dead ones: no report will speak of them any more.
     void forget_removed();
     /// Of them those that ended before `ticks`. @param take  called with each
@@ -56,6 +57,7 @@ private:
     std::optional<std::chrono::steady_clock::time_point> gone_since_;
     std::uint64_t last_taken_ = 0;  ///< as publish_budget() found it
     std::uint64_t last_used_ = 0;
+    std::uint64_t removed_ = 0;
     std::vector<std::unique_ptr<TrackedProcess>> processes_;
 };
 

@@ -36,14 +36,19 @@ std::array<std::uint64_t, schema::kLossCounters> TrackedProcess::losses_in_captu
     return losses;
 }
 
-std::uint64_t TrackedProcess::passed_over(
-    const std::array<std::uint64_t, schema::kLossCounters>& losses) {
+std::uint64_t passed_over(std::span<const std::uint64_t> losses) {
     using schema::Loss;
     std::uint64_t sum = 0;
     for (const Loss loss :
-         {Loss::kStackTooDeep, Loss::kTableFull, Loss::kLaneRefused, Loss::kReentered})
-        sum += losses[static_cast<std::uint32_t>(loss)];
+         {Loss::kStackTooDeep, Loss::kTableFull, Loss::kLaneRefused, Loss::kReentered}) {
+        const auto at = static_cast<std::size_t>(loss);
+        sum += at < losses.size() ? losses[at] : 0;
+    }
     return sum;
+}
+
+std::uint64_t TrackedProcess::passed_over() const {
+    return agent::passed_over(losses_in_capture());
 }
 
 SegmentFacts TrackedProcess::facts_in_capture() const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "agent/attach/mapped_segment.hpp"
@@ -12,6 +13,9 @@
 #include "agent/drain/process_drainer.hpp"
 
 namespace ringside::agent {
+
+/// Those of a process's losses that stand for a record which was never written.
+std::uint64_t passed_over(std::span<const std::uint64_t> losses);
 
 struct TrackedProcess {
     explicit TrackedProcess(std::unique_ptr<MappedSegment> mapped);
@@ -31,9 +35,7 @@ struct TrackedProcess {
     /// What its hooks passed over in the capture, by schema::Loss.
     std::array<std::uint64_t, schema::kLossCounters> losses_in_capture() const;
     /// Those of them that stand for a record which was never written.
-    std::uint64_t passed_over() const { return passed_over(losses_in_capture()); }
-    static std::uint64_t passed_over(
-        const std::array<std::uint64_t, schema::kLossCounters>& losses);
+    std::uint64_t passed_over() const;
 
     schema::SegmentId id;
     std::unique_ptr<MappedSegment> segment;  ///< null once it is drained and removed

@@ -128,6 +128,50 @@ ProcessReport report_process(const TrackedProcess& process, bool capturing) {
     return report;
 }
 
+ProcessReport report_gone(const PartialProcess& process) {
+    const SegmentFacts& facts = process.facts.segment;
+    ProcessReport report;
+    report.index = process.facts.index;
+    report.segment = facts.id;
+    report.pid = static_cast<int>(facts.id.pid);
+    report.parent_pid = facts.parent_pid;
+    report.rank = facts.rank;
+    report.executable = facts.executable;
+    report.command_line = facts.command_line;
+    report.worker_name = process.facts.worker_name;
+    report.worker_id = facts.worker_id;
+    if (!report.worker_name.empty()) report.workers.push_back(report.worker_name);
+    for (const SourceFacts& source : facts.sources)
+        report.sources.push_back({source.id, source.level, source.reason});
+    report.start_delay_ns = process.facts.start_delay_ns;
+    report.attached = report.start_delay_ns >= 0;
+    for (const LaneAccount& account : process.accounts) {
+        report.events += account.kept;
+        report.lost += account.lost;
+    }
+    if (!process.facts.end && report.events == 0 && report.lost == 0) {
+        // A shim that has recorded nothing removes its segment itself.
+        report.verdict = Verdict::kNothingRecorded;
+        report.reason = report.sources.empty() ? kNoFramework : "it ended while no agent watched";
+        return report;
+    }
+    if (!process.facts.end) {
+        report.verdict = Verdict::kRefused;
+        report.reason = "its segment was removed before its end was known; what it held is lost";
+        return report;
+    }
+    report.fate = process.facts.end->fate;
+    report.end_ticks = process.facts.end->ticks;
+    report.lost += passed_over(process.facts.end->losses);
+    report.reason = process.facts.end_reason;
+    report.verdict = report.fate == Fate::kKilled ? Verdict::kKilled : Verdict::kExited;
+    if (report.verdict == Verdict::kKilled && report.events == 0 && report.sources.empty()) {
+        report.verdict = Verdict::kNothingRecorded;
+        report.reason = kNoFramework;
+    }
+    return report;
+}
+
 ProcessReport report_refused(const schema::SegmentId& id, const std::string& cause) {
     ProcessReport report;
     report.index = kNoIndex;

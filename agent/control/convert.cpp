@@ -120,6 +120,7 @@ fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identi
     reply.left_pieces = static_cast<std::uint32_t>(status.left_pieces);
     reply.left_bytes = status.left_bytes;
     reply.notice = status.notice;
+    reply.recovered = status.recovered;
     return reply;
 }
 

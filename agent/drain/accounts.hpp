@@ -7,6 +7,9 @@
 
 namespace ringside::agent {
 
+/// Between two looks: more than a lane's thread can drop in days. Sums of such numbers would wrap.
+inline constexpr std::uint64_t kMostDrops = 1ull << 48;
+
 /// Which records a capture keeps, by their begin: start <= begin <= stop.
 struct TickRange {
     std::uint64_t start = ~0ull;  ///< ~0 until the instant is agreed: everything is outside
@@ -49,6 +52,19 @@ struct LaneAccount {
         lost += records;
         recent.add(records, first, last);
     }
+};
+
+/// What stands beside each block, so that whoever reads it can go on exactly where it ends: all up to the block's last position.
+struct LaneTally {
+    std::uint64_t records = kUnknown;  ///< written into the ring so far, by all threads' turns
+    std::uint64_t dropped = 0;         ///< as the lane itself counts them, by all threads' turns
+    std::uint64_t outside = 0;         ///< from here on: of this turn in this capture
+    std::uint64_t lost = 0;
+    std::uint64_t first_lost_ticks = 0;
+    std::uint64_t last_lost_ticks = 0;
+
+    static constexpr std::uint64_t kUnknown = ~0ull;
+    bool operator==(const LaneTally&) const = default;
 };
 
 }  // namespace ringside::agent

@@ -10,8 +10,6 @@ using schema::RecordHeader;
 using schema::RecordKind;
 
 constexpr std::uint32_t kMostTorn = 3;
-/// Between two looks: more than a lane's thread can drop in days. Sums of such numbers would wrap.
-constexpr std::uint64_t kMostDrops = 1ull << 48;
 constexpr std::uint32_t kWords = schema::kCellWords;
 /// Of an Operator: the name id of its input shapes in the low half.
 constexpr std::uint32_t kShapesWord = offsetof(schema::OperatorRecord, shapes) / 8;
@@ -36,9 +34,10 @@ LaneDrainer::LaneDrainer(std::uint32_t index, const LaneView& lane, bool fresh,
     if (!counters) return;
     generation_ = schema::lane_generation(counters->state);
     records_said_ = counters->records;
-    dropped_ = fresh ? 0 : counters->dropped;
+    // Nobody has taken from it yet: then nobody has counted its drops either.
+    dropped_ = fresh || reader_.tail() == 0 ? 0 : counters->dropped;
     const bool drained = reader_.tail() == committed;
-    records_known_ = fresh || reader_.tail() == 0 || drained;
+    records_known_ = reader_.tail() == 0 || drained;
     records_base_ = reader_.tail() == 0 ? 0 : counters->records;
     // With records between the tail and now, the context at the tail is no longer known.
     if (reader_.tail() != 0) context_.state = schema::ContextState::kUnknown;
@@ -67,6 +66,8 @@ bool LaneDrainer::fetch(DrainScope& scope, Fetched& fetched) {
 std::uint32_t LaneDrainer::drain(DrainScope& scope) {
     std::uint32_t taken = 0;
     std::uint32_t torn = 0;
+    if (ending_) return 0;  // its thread has gone and all is taken
+    const bool holds = scope.keeping && scope.range.start != TickRange{}.start;
     // One ring's worth: a producer that writes as fast as we read must not keep us from the other lanes.
     while (!quarantined_ && taken < reader_.capacity_cells() && data_.size() < scope.enough_bytes) {
         Fetched fetched;
@@ -93,8 +94,11 @@ std::uint32_t LaneDrainer::drain(DrainScope& scope) {
         }
         const std::uint32_t count =
             take(scope, fetched.copied, fetched.copied < fetched.look.span.count);
-        release(scope, count);
+        reader_.take(count);
         taken += count;
+        if (holds) continue;
+        release_to(reader_.position(), scope.segment);
+        if (scope.segment.broken()) quarantine(scope);
     }
     last_pass_ticks_ = scope.now_ticks;
     return taken;
@@ -105,12 +109,6 @@ std::uint64_t LaneDrainer::room_cells() const {
     const std::uint64_t largest = schema::ring_cells(lane_.capacity_cells, lane_.ring_count - 1);
     const std::uint64_t now = reader_.capacity_cells();
     return cramped_ ? now : std::min(kTwiceDoubled * now, std::max(now, largest));
-}
-
-void LaneDrainer::release(DrainScope& scope, std::uint32_t count) {
-    if (!scope.segment.access([&] { reader_.release(count); })) return quarantine(scope);
-    if (const std::uint32_t ring = reader_.ring_of_tail(); ring > 1)
-        scope.segment.take_back(lane_, ring);
 }
 
 LaneDrainer::Shape LaneDrainer::next_unit(const std::uint64_t* words, std::uint32_t count,
@@ -137,7 +135,7 @@ LaneDrainer::Shape LaneDrainer::next_unit(const std::uint64_t* words, std::uint3
 
 std::uint32_t LaneDrainer::take(DrainScope& scope, std::uint32_t count, bool more) {
     const auto* words = reinterpret_cast<const std::uint64_t*>(scope.buffers.cells);
-    const std::uint64_t position = reader_.tail();
+    const std::uint64_t position = reader_.position();
     std::uint8_t* out = scope.buffers.encoded;
     std::uint32_t at = 0;
     std::uint64_t outside = 0, damaged = 0;
@@ -268,6 +266,7 @@ LaneAccount& LaneDrainer::account(DrainScope& scope) {
         fresh.lane = {index_, generation_};
         fresh.tid = thread_.tid;
         account_ = scope.accounts.size();
+        told_ = {};
         scope.accounts.push_back(fresh);
     }
     return scope.accounts[account_];
@@ -306,50 +305,6 @@ void LaneDrainer::quarantine(DrainScope& scope) {
     const std::uint64_t missing = said > delivered_ ? said - delivered_ : 0;
     account(scope).lose(std::min<std::uint64_t>(missing, lane_.all_cells()), last_pass_ticks_,
                         scope.now_ticks);
-}
-
-void LaneDrainer::finish_generation(DrainScope& scope, std::uint32_t state) {
-    const auto counters = scope.segment.lane_counters(lane_);
-    if (counters && records_known_ && counters->records - records_base_ != delivered_) {
-        scope.segment.count_violation();
-        records_known_ = false;
-    }
-    seal(scope, true);
-    account_ = kNoAccount;
-    cramped_ = false;
-    scope.segment.recycle(lane_, reader_, state);
-}
-
-void LaneDrainer::seal(DrainScope& scope, bool last) {
-    if (!scope.keeping || (!block_open_ && !last)) return;
-    Block block;
-    static_cast<void>(scope.segment.open_stack(lane_, block.open));
-    std::erase_if(block.open,
-                  [&](const OpenRange& open) { return !scope.range.contains(open.begin); });
-    if (!block_open_ && block.open.empty()) return;
-    for (const OpenRange& open : block.open)
-        scope.names.use(scope.segment, RecordHeader::unpack(open.what).name.value);
-    static_cast<void>(account(scope));
-    block.account = account_;
-    thread_ = scope.segment.lane_facts(lane_).value_or(thread_);
-    block.process = scope.process;
-    block.lane = {index_, generation_};
-    block.thread = thread_;
-    block.first = block_open_ ? first_ : reader_.tail();
-    block.last = block_open_ ? last_ : reader_.tail();
-    block.base_ticks = block_open_ ? base_ticks_ : scope.now_ticks;
-    block.earliest_ticks = block_open_ ? earliest_ : ~0ull;
-    block.records = records_;
-    block.context = block_open_ ? block_context_ : context_;
-    block.data = std::move(data_);
-    data_.clear();
-    if (!scope.spares.empty()) {
-        data_ = std::move(scope.spares.back());
-        scope.spares.pop_back();
-    }
-    scope.sealed.push_back(std::move(block));
-    block_open_ = false;
-    records_ = 0;
 }
 
 }  // namespace ringside::agent

@@ -1,9 +1,11 @@
-// Drains one lane: copies committed cells out of the ring in batches, checks them, keeps those of the capture as an encoded block.
+// Drains one lane: copies committed cells out of the ring in batches, checks them, keeps those of the capture as an encoded block. What is
+// kept stays the ring's until its block has gone to the sink: whoever comes after us finds it there.
 // A lane whose words can't be right is quarantined: nothing more is read from it, and what it says it wrote counts as lost.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "agent/attach/mapped_segment.hpp"
@@ -43,6 +45,16 @@ struct DrainScope {
         ~std::size_t{0};  ///< a lane's block that is as long waits for the sink
 };
 
+/// Where a capture's last block of a lane ends, as an agent that died has left it.
+struct LaneCarry {
+    schema::LaneId lane;
+    std::uint64_t position = 0;
+    std::uint64_t ticks = 0;  ///< before it nothing was lost that `tally` does not count
+    LaneTally tally;
+    LaneContext context;
+    std::size_t account = 0;
+};
+
 class LaneDrainer {
 public:
     /// Goes on where the lane's last consumer stopped.
@@ -50,14 +62,25 @@ public:
     /// @param fresh  made while this agent watched: what it dropped so far counts
     LaneDrainer(std::uint32_t index, const LaneView& lane, bool fresh, MappedSegment& segment);
 
-    /// Takes what is committed, one ring's worth at most and until its block is long enough, and gives a released lane back once it is empty.
+    /// Goes on with a capture exactly behind its last block of this lane: what stands in that is not taken twice, and what has been
+    /// taken and stands nowhere is lost.
+    void resume(const LaneCarry& carry, MappedSegment& segment);
+
+    /// Takes what is committed, one ring's worth at most. What is thrown away is the producer's again at once, what is kept when its
+    /// block is settled.
     /// @return cells taken; 0: there was nothing
     std::uint32_t drain(DrainScope& scope);
-    /// Closes the block under construction and hands it to scope.sealed.
+    /// Closes the block under construction and hands it to scope.sealed. One without records where the account has changed.
     /// @param last  the capture's last one: made without records too where ranges are open
     void seal(DrainScope& scope, bool last);
+    /// A block of this lane has gone to the sink, in the order of their sealing: its cells are the producer's again, and a released
+    /// lane is given back with its last one.
+    void settled(const Block& block, MappedSegment& segment);
     /// A capture begins: accounts anew.
-    void start() { account_ = kNoAccount; }
+    void start() {
+        account_ = kNoAccount;
+        unsettled_ = 0;
+    }
 
     /// Its account's place has changed. @param place  from the old one to the new
     template <class Place>
@@ -70,6 +93,10 @@ public:
     std::uint64_t capacity_cells() const { return reader_.capacity_cells(); }
     /// What a late pass may find without loss: some growth counts, for a lane that has lost nothing yet.
     std::uint64_t room_cells() const;
+    /// Cells that were taken and are not the producer's again.
+    std::uint64_t held_cells() const { return reader_.position() - reader_.tail(); }
+    /// Whether its thread has gone and the lane waits for its last block.
+    bool waits() const { return ending_.has_value(); }
     bool quarantined() const { return quarantined_; }
     /// Whether records lie in the lane that nobody has taken.
     bool has_unread(MappedSegment& segment);
@@ -91,7 +118,6 @@ private:
     enum class Shape : std::uint8_t { kRecord, kGap, kCutByBatch, kCorrupt };
 
     bool fetch(DrainScope& scope, Fetched& fetched);
-    void release(DrainScope& scope, std::uint32_t count);
     std::uint32_t take(DrainScope& scope, std::uint32_t count, bool more);
     static Shape next_unit(const std::uint64_t* words, std::uint32_t count, Unit& unit);
     std::uint32_t keep_plain(const DrainScope& scope, const std::uint64_t* words,
@@ -102,6 +128,11 @@ private:
     void note_drops(DrainScope& scope, std::uint64_t dropped);
     void quarantine(DrainScope& scope);
     void finish_generation(DrainScope& scope, std::uint32_t state);
+    void give_back(MappedSegment& segment);
+    void release_to(std::uint64_t position, MappedSegment& segment);
+    void close_gap(DrainScope& scope);
+    bool has_news(const DrainScope& scope) const;
+    Block make_block(DrainScope& scope, std::vector<OpenRange> open);
     LaneAccount& account(DrainScope& scope);
 
     std::uint32_t index_;
@@ -119,7 +150,12 @@ private:
     std::uint64_t records_base_ = 0;  ///< the lane's own count when that was 0
     bool records_known_ = false;
     std::uint64_t records_said_ = 0;  ///< the lane's own count, as last read
+    bool gap_ = false;  ///< records were taken by somebody before us that no block holds
     std::size_t account_ = kNoAccount;
+    LaneTally told_;               ///< as the last block of this account says
+    std::uint32_t unsettled_ = 0;  ///< blocks on their way
+    std::optional<std::uint32_t>
+        ending_;  ///< the state word of a released lane that is to be given back
 
     // the block under construction
     bool block_open_ = false;

@@ -31,6 +31,17 @@ bool NameBook::take(NamesBatch& batch) {
     return !batch.names.empty() || !batch.attributes.empty();
 }
 
+void NameBook::restore(const NamesBatch& batch) {
+    for (const NameFacts& name : batch.names) {
+        if (name.id == 0 || name.id > schema::kNameEntries) continue;
+        used_[name.id - 1] = true;
+        texts_[name.id] = name.text;
+    }
+    for (const AttributeFacts& attribute : batch.attributes) {
+        if (attribute.id <= schema::kAttributeEntries) attributes_used_[attribute.id] = true;
+    }
+}
+
 const std::string& NameBook::text(schema::NameId id) const {
     static const std::string kNothing;
     const auto at = texts_.find(id.value);

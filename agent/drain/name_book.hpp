@@ -24,6 +24,8 @@ public:
     /// Names and attributes used since the last call.
     /// @return false: none
     bool take(NamesBatch& batch);
+    /// Takes over what another agent has put into the dump.
+    void restore(const NamesBatch& batch);
     /// The text of a used name; empty: unknown.
     const std::string& text(schema::NameId id) const;
     void clear();

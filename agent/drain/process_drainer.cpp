@@ -24,6 +24,27 @@ void ProcessDrainer::start(std::uint32_t index) {
     }
 }
 
+void ProcessDrainer::resume(std::uint32_t index, std::vector<LaneAccount> accounts,
+                            std::map<std::uint32_t, LaneCarry> carries) {
+    start(index);
+    accounts_ = std::move(accounts);
+    carries_ = std::move(carries);
+    for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
+        const auto carry = carries_.find(i);
+        if (!lanes_[i] || carry == carries_.end()) continue;
+        lanes_[i]->resume(carry->second, *segment_);
+        carries_.erase(carry);
+    }
+}
+
+void ProcessDrainer::adopt_lane(std::uint32_t index, const LaneView& view, bool fresh) {
+    lanes_[index] = std::make_unique<LaneDrainer>(index, view, fresh, *segment_);
+    const auto carry = carries_.find(index);
+    if (carry == carries_.end()) return;
+    lanes_[index]->resume(carry->second, *segment_);
+    carries_.erase(carry);
+}
+
 void ProcessDrainer::adopt_lanes(bool fresh) {
     const auto pulse = segment_->pulse();
     if (!pulse) return;
@@ -38,7 +59,7 @@ void ProcessDrainer::adopt_lanes(bool fresh) {
         if (view && view->header == nullptr) continue;
         ++lane_count_;
         if (view) {
-            lanes_[i] = std::make_unique<LaneDrainer>(i, *view, fresh, *segment_);
+            adopt_lane(i, *view, fresh);
         } else {
             refused_[i] = true;
         }
@@ -61,6 +82,9 @@ ProcessDrainer::Pass ProcessDrainer::drain(DrainBuffers& buffers, const TickRang
             lane->pending_bytes() >= enough_bytes
                 ? 1
                 : std::max(pass.fullest, double(cells) / static_cast<double>(lane->room_cells()));
+        pass.most_held =
+            std::max(pass.most_held, double(lane->held_cells()) / double(lane->capacity_cells()));
+        pass.waits |= lane->waits();
     }
     return pass;
 }
@@ -93,20 +117,29 @@ std::size_t ProcessDrainer::pending_bytes() const {
     return bytes;
 }
 
-void ProcessDrainer::settle(bool kept, std::uint64_t now_ticks) {
+void ProcessDrainer::stop() {
+    keeping_ = false;
+    settle_all(false, 0);
+}
+
+void ProcessDrainer::settle(std::span<const std::uint8_t> kept, std::uint64_t now_ticks) {
     constexpr std::size_t kSpares = 64;
-    for (Block& block : sealed_) {
+    bool all = true;
+    for (std::size_t i = 0; i < sealed_.size(); ++i) {
+        Block& block = sealed_[i];
         LaneAccount& account = accounts_[block.account];
-        if (kept) {
+        all = all && kept[i] != 0;
+        if (kept[i] != 0) {
             account.kept += block.records;
         } else {
             account.lose(block.records, block.base_ticks, now_ticks);
         }
+        if (segment_ != nullptr) lanes_[block.lane.index]->settled(block, *segment_);
         block.data.clear();
         if (spares_.size() < kSpares) spares_.push_back(std::move(block.data));
     }
     sealed_.clear();
-    halves_.settle(kept);
+    halves_.settle(all);
 }
 
 void ProcessDrainer::begin_piece(std::uint64_t oldest_ticks) {

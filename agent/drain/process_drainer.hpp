@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "agent/drain/lane_drainer.hpp"
@@ -19,12 +21,20 @@ public:
         std::uint64_t cells = 0;  ///< taken
         double fullest =
             0;  ///< how full the fullest lane was, 0 to 1; 1 too where one waits for the sink
+        double most_held = 0;  ///< of a lane: what was taken and is not the producer's again
+        bool waits = false;    ///< a released lane waits to be given back with its last block
     };
 
     /// A capture takes this process in, as its `index`-th.
     void start(std::uint32_t index);
-    /// The capture is over: what comes is thrown away. Accounts, names and halves stay for the report.
-    void stop() { keeping_ = false; }
+    /// Goes on with its part of a capture that another agent began.
+    /// @param accounts  as the dump's blocks say
+    /// @param carries   where its lanes' blocks end; by lane index
+    void resume(std::uint32_t index, std::vector<LaneAccount> accounts,
+                std::map<std::uint32_t, LaneCarry> carries);
+    /// The capture is over: what comes is thrown away, and what is sealed and unwritten with it (a window's, which is not finished).
+    /// Accounts, names and halves stay for the report.
+    void stop();
 
     /// Takes what all lanes have committed.
     /// @param fresh_lanes  lanes seen for the first time were made while this agent watched
@@ -40,8 +50,11 @@ public:
     /// Encoded bytes that wait to be written.
     std::size_t pending_bytes() const;
     const std::vector<Block>& sealed() const { return sealed_; }
-    /// The sealed blocks have gone to the sink. @param kept  what it answered
-    void settle(bool kept, std::uint64_t now_ticks);
+    /// The sealed blocks have gone to the sink: what they hold is the producer's again. @param kept  what it answered, of each
+    void settle(std::span<const std::uint8_t> kept, std::uint64_t now_ticks);
+    void settle_all(bool kept, std::uint64_t now_ticks) {
+        settle(std::vector<std::uint8_t>(sealed_.size(), kept ? 1 : 0), now_ticks);
+    }
 
     /// A window begins a new piece, all blocks are in the one before: names are announced again, threads that are gone and halves that
     /// began before `oldest_ticks` are forgotten, but for their sums.
@@ -68,6 +81,7 @@ public:
 private:
     DrainScope scope(DrainBuffers& buffers, const TickRange& range, std::uint64_t now_ticks);
     void adopt_lanes(bool fresh);
+    void adopt_lane(std::uint32_t index, const LaneView& view, bool fresh);
 
     MappedSegment* segment_;
     std::vector<std::unique_ptr<LaneDrainer>> lanes_;  ///< by index; null: not yet made, or refused
@@ -80,6 +94,7 @@ private:
     std::vector<LaneAccount> accounts_;
     std::uint64_t forgotten_kept_ = 0;  ///< of accounts that are not kept any more
     std::uint64_t forgotten_lost_ = 0;
+    std::map<std::uint32_t, LaneCarry> carries_;  ///< of lanes that are not yet adopted
     std::vector<Block> sealed_;
     std::vector<std::vector<std::uint8_t>> spares_;
     std::uint64_t unknown_records_ = 0;

@@ -24,6 +24,18 @@ fbs::Clock clock_of(const schema::ClockSnapshot& clock) {
     return {clock.ticks, clock.monotonic_ns, clock.realtime_ns, clock.width_ticks};
 }
 
+flatbuffers::Offset<fbs::Context> build_context(FlatBufferBuilder& builder,
+                                                const LaneContext& context) {
+    return fbs::CreateContext(builder, static_cast<fbs::ContextState>(context.state), context.key,
+                              context.trace_hi, context.trace_lo, context.span);
+}
+
+flatbuffers::Offset<fbs::ProcessEnd> build_end(FlatBufferBuilder& builder,
+                                               const ProcessEndFacts& end) {
+    return fbs::CreateProcessEndDirect(builder, end.process, static_cast<fbs::Fate>(end.fate),
+                                       end.ticks, &end.losses, end.violations, end.start_delay_ns);
+}
+
 std::string host_name() {
     std::array<char, 256> name{};
     return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
@@ -66,6 +78,9 @@ void build_process(FlatBufferBuilder& builder, const ProcessFacts& facts) {
     const auto arguments = builder.CreateVectorOfStrings(segment.command_line);
     const auto job = builder.CreateString(segment.job);
     const auto source_vector = builder.CreateVector(sources);
+    const auto losses_before = builder.CreateVector(facts.losses_before);
+    const auto end = facts.end ? build_end(builder, *facts.end) : 0;
+    const auto end_reason = builder.CreateString(facts.end_reason);
     const fbs::Clock load = clock_of(segment.load_clock), capture = clock_of(segment.capture_clock);
     fbs::ProcessBuilder process(builder);
     process.add_index(facts.index);
@@ -85,6 +100,10 @@ void build_process(FlatBufferBuilder& builder, const ProcessFacts& facts) {
     process.add_load_clock(&load);
     process.add_capture_clock(&capture);
     process.add_sources(source_vector);
+    process.add_losses_before(losses_before);
+    process.add_start_delay_ns(facts.start_delay_ns);
+    process.add_end(end);
+    process.add_end_reason(end_reason);
     finish(builder, fbs::Body::Process, process.Finish());
 }
 
@@ -115,14 +134,17 @@ void build_blocks(FlatBufferBuilder& builder, std::span<const Block* const> bloc
         const auto data = builder.CreateVector(block->data.data(), block->data.size());
         const auto open_vector = builder.CreateVectorOfStructs(open);
         const auto name = builder.CreateString(block->thread.thread_name.data());
-        const LaneContext& context = block->context;
-        const auto context_table =
-            fbs::CreateContext(builder, static_cast<fbs::ContextState>(context.state), context.key,
-                               context.trace_hi, context.trace_lo, context.span);
-        list.push_back(fbs::CreateBlock(builder, block->process, block->lane.index,
-                                        block->lane.generation, block->thread.tid, name,
-                                        block->first, block->last, block->base_ticks,
-                                        block->records, context_table, open_vector, data));
+        const auto context_table = build_context(builder, block->context);
+        const auto end_context = block->end_context.state == schema::ContextState::kNone
+                                     ? flatbuffers::Offset<fbs::Context>()
+                                     : build_context(builder, block->end_context);
+        const LaneTally& tally = block->tally;
+        const fbs::LaneTally counted(tally.records, tally.dropped, tally.outside, tally.lost,
+                                     tally.first_lost_ticks, tally.last_lost_ticks);
+        list.push_back(fbs::CreateBlock(
+            builder, block->process, block->lane.index, block->lane.generation, block->thread.tid,
+            name, block->first, block->last, block->base_ticks, block->records, context_table,
+            open_vector, data, &counted, end_context));
     }
     finish(builder, fbs::Body::Blocks, fbs::CreateBlocksDirect(builder, &list));
 }
@@ -148,11 +170,7 @@ void build_footer(FlatBufferBuilder& builder, const DumpFooter& footer,
             account.first_lost_ticks, account.last_lost_ticks));
     }
     Offsets<fbs::ProcessEnd> ends;
-    for (const ProcessEndFacts& end : footer.processes) {
-        ends.push_back(fbs::CreateProcessEndDirect(
-            builder, end.process, static_cast<fbs::Fate>(end.fate), end.ticks, &end.losses,
-            end.violations, end.start_delay_ns));
-    }
+    for (const ProcessEndFacts& end : footer.processes) ends.push_back(build_end(builder, end));
     const Perturbation& cost = footer.perturbation;
     // What is cut out of a window has no receipt: it was recorded for whoever would ask.
     flatbuffers::Offset<fbs::Perturbation> perturbation;

@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "agent/dump/chunks.hpp"
+#include "agent/dump/partial_dump.hpp"
 #include "schema/frame.hpp"
 
 namespace ringside::agent {
@@ -60,6 +61,48 @@ schema::Result<std::unique_ptr<DumpWriter>> DumpWriter::create(const DumpRequest
     }
     return std::unique_ptr<DumpWriter>(new DumpWriter(
         std::move(*folder), FrameFile(std::move(file), schema::kDumpFrameMagic), request));
+}
+
+schema::Result<std::unique_ptr<DumpWriter>> DumpWriter::resume(const DumpRequest& request,
+                                                               std::uint64_t capture_id,
+                                                               PartialDump& partial) {
+    auto folder = OutputFolder::open(request.output_root, request.name);
+    if (!folder) return folder.error();
+    const std::string path = folder->path + "/" + partial_name(request.node);
+    const auto open_file = [&](const std::string& name, int flags) {
+        return FileHandle(
+            ::openat(folder->directory.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
+    };
+    FileHandle file = open_file(partial_name(request.node), O_RDWR);
+    const bool named = !file && errno == ENOENT;
+    if (named) file = open_file(final_name(request.node), O_RDONLY);
+    if (!file) {
+        return Error{errno == ENOENT ? ErrorCode::kNothingMatched : ErrorCode::kUsage,
+                     "go on with dump " + path + ": " + error_text(errno)};
+    }
+    auto read = read_partial(file.get(), path);
+    if (!read) return read.error();
+    partial = std::move(*read);
+    if (partial.has_header && partial.header.capture_id != capture_id) {
+        return Error{ErrorCode::kInput,
+                     "go on with dump " + path + ": it is another capture's; it stays as it is"};
+    }
+    if (named) return std::unique_ptr<DumpWriter>();
+    const auto end = static_cast<off_t>(partial.bytes);
+    if (::ftruncate(file.get(), end) != 0 || ::lseek(file.get(), end, SEEK_SET) != end)
+        return Error{ErrorCode::kUsage, "go on with dump " + path + ": " + error_text(errno)};
+    std::unique_ptr<DumpWriter> writer(new DumpWriter(
+        std::move(*folder), FrameFile(std::move(file), schema::kDumpFrameMagic, partial.bytes),
+        request));
+    if (!partial.has_footer) return writer;
+    DumpReceipt receipt;
+    writer->take_final_name(receipt);
+    if (writer->error_ == 0) return std::unique_ptr<DumpWriter>();
+    return Error{ErrorCode::kUsage, writer->failure()};
+}
+
+std::string DumpWriter::path() const {
+    return folder_.path + "/" + final_name(request_.node);
 }
 
 void DumpWriter::reserve_footer(std::size_t lanes, std::size_t processes) {

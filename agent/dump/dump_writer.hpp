@@ -36,16 +36,6 @@ struct DumpHeader {
     bool packed = false;  ///< Packed chunks may follow
 };
 
-/// How a process's part of a capture ended.
-struct ProcessEndFacts {
-    std::uint32_t process = 0;
-    Fate fate = Fate::kRunning;
-    std::uint64_t ticks = 0;
-    std::vector<std::uint64_t> losses;
-    std::uint64_t violations = 0;
-    std::int64_t start_delay_ns = -1;
-};
-
 struct DumpFooter {
     struct Lane {
         std::uint32_t process = 0;
@@ -67,11 +57,21 @@ struct DumpReceipt {
     std::string error;
 };
 
+struct PartialDump;
+
 class DumpWriter final : public Sink {
 public:
     /// Makes the folder and the partial file.
     /// @errors Refused: the name leaves the output root, or a dump of that name is there; Usage: can't be written
     static schema::Result<std::unique_ptr<DumpWriter>> create(const DumpRequest& request);
+
+    /// Goes on with the partial file that an agent left when it died: what stands behind its last whole chunk is cut off.
+    /// @param partial  what stands in the file
+    /// @return a writer; null where that agent had named the dump already, or had ended it: then it has its name now
+    /// @errors NothingMatched: there is none; Refused: it is another capture's; Input: see read_partial(); Usage: can't be written
+    static schema::Result<std::unique_ptr<DumpWriter>> resume(const DumpRequest& request,
+                                                              std::uint64_t capture_id,
+                                                              PartialDump& partial);
 
     /// First, once.
     void header(const DumpHeader& header);
@@ -84,6 +84,8 @@ public:
     DumpReceipt finish(const DumpFooter& footer);
 
     std::uint64_t bytes() const { return file_.bytes(); }
+    /// Where the dump will lie.
+    std::string path() const;
     /// True once something was not kept; nothing more will be.
     bool closed() const { return full_ || error_ != 0; }
 

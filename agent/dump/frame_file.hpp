@@ -11,8 +11,10 @@ namespace ringside::agent {
 class FrameFile {
 public:
     FrameFile() = default;
-    /// @param file  open for writing, empty
-    FrameFile(FileHandle file, std::uint32_t magic) : file_(std::move(file)), magic_(magic) {}
+    /// @param file   open for writing, at its end
+    /// @param bytes  that it holds, in whole frames
+    FrameFile(FileHandle file, std::uint32_t magic, std::uint64_t bytes = 0)
+        : file_(std::move(file)), magic_(magic), bytes_(bytes) {}
 
     /// Appends one frame around `body`.
     /// @return 0, or the errno of the write; the file then ends with the frame before

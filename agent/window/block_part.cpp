@@ -96,6 +96,14 @@ Block block_of(const fbs::Block& stored) {
         block.context = {static_cast<schema::ContextState>(context->state()), context->key(),
                          context->trace_hi(), context->trace_lo(), context->span()};
     }
+    if (const fbs::Context* context = stored.end_context()) {
+        block.end_context = {static_cast<schema::ContextState>(context->state()), context->key(),
+                             context->trace_hi(), context->trace_lo(), context->span()};
+    }
+    if (const fbs::LaneTally* tally = stored.tally()) {
+        block.tally.records = tally->records();
+        block.tally.dropped = tally->dropped();
+    }
     if (stored.open() != nullptr) {
         for (const fbs::OpenRange* open : *stored.open())
             block.open.push_back({open->begin(), open->key(), open->argument(), open->what()});

@@ -158,6 +158,11 @@ void Excerpt::copy_blocks(const fbs::Blocks& blocks, const FrameRef& frame) {
         } else {
             // Without records too: of a lane's open ranges only its last block counts.
             keep_open_part(block, range);
+            const LaneAccount& account = lane.account;
+            block.tally.outside = account.outside;
+            block.tally.lost = account.lost;
+            block.tally.first_lost_ticks = account.first_lost_ticks;
+            block.tally.last_lost_ticks = account.last_lost_ticks;
             kept.push_back(std::move(block));
         }
     }

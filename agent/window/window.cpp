@@ -97,13 +97,16 @@ std::uint64_t Window::ticks_in(std::int64_t ns) const {
         std::llround(static_cast<double>(ns) / 1e9 * header_.calibration.ticks_per_second));
 }
 
+bool Window::due() const {
+    return clock_() - store_.newest_begun_ticks() >= ticks_in(bounds_.keep_ns) / kPieces ||
+           store_.newest_bytes() >= bounds_.max_bytes / kPieces;
+}
+
 bool Window::turn() {
     const std::uint64_t now_ticks = clock_();
     const std::uint64_t keep = ticks_in(bounds_.keep_ns);
     const std::uint64_t oldest = now_ticks > keep ? now_ticks - keep : 0;
-    const bool due = now_ticks - store_.newest_begun_ticks() >= keep / kPieces ||
-                     store_.newest_bytes() >= bounds_.max_bytes / kPieces;
-    const bool wanted = untold_ || (due && store_.newest_has_records());
+    const bool wanted = untold_ || (due() && store_.newest_has_records());
     const bool begun = wanted && begin_piece(now_ticks) == 0;
     store_.age_out(oldest);
     losses_.forget_before(needed_from());

@@ -43,6 +43,8 @@ public:
     void names(const NamesBatch& batch) override;
     bool blocks(std::span<const Block* const> blocks) override;
 
+    /// Whether it is time for a new piece.
+    bool due() const;
     /// Between two flushes: lets go what is too old, and begins a new piece when it is time.
     /// @return whether a new one was begun: processes and names must be told again before the next blocks
     bool turn();

@@ -32,7 +32,7 @@ bool make_table(std::byte* segment) {
     const int saved_errno = errno;
     const bool made = populate_within_limits(segment + schema::kAttributesOffset, kTableBytes);
     errno = saved_errno;
-    if (made) table_real.store(true, std::memory_order_relaxed);
+    if (made && table_real.exchange(true, std::memory_order_relaxed)) count_again_less(kTableBytes);
     return made;
 }
 
@@ -99,7 +99,7 @@ void forget_attributes() {
     table_real.store(false, std::memory_order_relaxed);
 }
 
-void copy_attributes(std::byte* to_segment, const std::byte* from_segment) {
+std::size_t copy_attributes(std::byte* to_segment, const std::byte* from_segment) {
     const auto* from =
         reinterpret_cast<const AttributeEntry*>(from_segment + schema::kAttributesOffset);
     AttributeEntry* to = nullptr;
@@ -107,7 +107,7 @@ void copy_attributes(std::byte* to_segment, const std::byte* from_segment) {
         // What another thread of the parent was filling stays free.
         if (from[i].state.load(std::memory_order_relaxed) != kReady) continue;
         if (to == nullptr) {
-            if (!make_table(to_segment)) return;
+            if (!make_table(to_segment)) return 0;
             to = entries_of(to_segment);
         }
         to[i].domain.store(from[i].domain.load(std::memory_order_relaxed),
@@ -120,6 +120,7 @@ void copy_attributes(std::byte* to_segment, const std::byte* from_segment) {
                             std::memory_order_relaxed);
         to[i].state.store(kReady, std::memory_order_relaxed);
     }
+    return to != nullptr ? kTableBytes : 0;
 }
 
 }  // namespace ringside::inject

@@ -33,6 +33,7 @@ NameId intern_label(ThreadLane& lane, const char* text);
 void forget_attributes();
 
 /// As copy_names(), which calls it: ids in the copied names stay right.
-void copy_attributes(std::byte* to_segment, const std::byte* from_segment);
+/// @return bytes made real for it
+std::size_t copy_attributes(std::byte* to_segment, const std::byte* from_segment);
 
 }  // namespace ringside::inject

@@ -88,6 +88,21 @@ void reset_budget_after_fork() {
     under_way.store(0, std::memory_order_relaxed);
 }
 
+void count_again_less(std::size_t bytes) {
+    g_process.header->real_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    BudgetPage* page =
+        budget_page.load(std::memory_order_acquire);  // SYNC(budget): as in node_page()
+    const bool counted = g_process.control->node_budget_bytes.load(std::memory_order_relaxed) != 0;
+    if (page != nullptr && counted) page->taken_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+void count_inherited() {
+    const std::uint64_t bytes = g_process.header->real_bytes.load(std::memory_order_relaxed);
+    const bool counts = g_process.control->node_budget_bytes.load(std::memory_order_relaxed) != 0;
+    BudgetPage* page = bytes != 0 && counts ? node_page() : nullptr;
+    if (page != nullptr) page->taken_bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
 bool populate_within_limits(void* start, std::size_t bytes) {
     const std::uint64_t budget =
         g_process.control->process_budget_bytes.load(std::memory_order_relaxed);

@@ -17,6 +17,13 @@ bool populate(void* start, std::size_t bytes);
 /// @thread thread-safe, async-signal-safe
 bool populate_within_limits(void* start, std::size_t bytes);
 
+/// What populate_within_limits() has counted for pages that another thread has made real and counted, too.
+/// @thread thread-safe, async-signal-safe
+void count_again_less(std::size_t bytes);
+
+/// A forked child's segment is in use: what it has of its parent's counts on the node, too.
+void count_inherited();
+
 /// A forked child: what the parent's other threads were about to take is not its own.
 void reset_budget_after_fork();
 

@@ -120,10 +120,12 @@ bool populate_names(std::byte* segment, std::uint32_t text_bytes) {
     std::byte* start =
         segment + (real == 0 ? schema::kNamesOffset : schema::kNameBytesOffset + real);
     std::byte* end = segment + schema::kNameBytesOffset + wanted;
-    if (start < end && !populate_within_limits(start, static_cast<std::size_t>(end - start)))
-        return false;
-    while (real < wanted &&
-           !real_text_bytes.compare_exchange_weak(real, wanted, std::memory_order_relaxed)) {
+    if (start >= end) return true;
+    if (!populate_within_limits(start, static_cast<std::size_t>(end - start))) return false;
+    // Another thread was faster: it has counted them. What lies beyond its part comes with the next call.
+    if (!real_text_bytes.compare_exchange_strong(real, wanted, std::memory_order_relaxed)) {
+        count_again_less(static_cast<std::size_t>(end - start));
+        return real >= wanted || populate_names(segment, text_bytes);
     }
     return true;
 }
@@ -176,12 +178,12 @@ void copy_names(std::byte* to_segment, const std::byte* from_segment) {
             entries[i].state.store(kFree, std::memory_order_relaxed);
         }
     }
-    copy_attributes(to_segment, from_segment);
+    const std::size_t attribute_bytes = copy_attributes(to_segment, from_segment);
     to->names_used.store(used, std::memory_order_relaxed);
     to->name_bytes_used.store(text_bytes, std::memory_order_relaxed);
-    to->real_bytes.store(
-        schema::kNameEntries * sizeof(NameEntry) + real_text_bytes.load(std::memory_order_relaxed),
-        std::memory_order_relaxed);
+    to->real_bytes.store(schema::kNameEntries * sizeof(NameEntry) +
+                             real_text_bytes.load(std::memory_order_relaxed) + attribute_bytes,
+                         std::memory_order_relaxed);
     to->worker_name.store(from->worker_name.load(std::memory_order_relaxed),
                           std::memory_order_relaxed);
 }

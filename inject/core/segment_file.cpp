@@ -190,6 +190,7 @@ void replace_segment_after_fork(ForkedSegment when) {
     }
     if (made) {
         set_segment(base, control);
+        count_inherited();
     } else {
         munmap(base, segment_bytes);
     }

@@ -86,6 +86,7 @@ ThreadLane* enter_hook(std::uint32_t word, Writes writes) {
             return refuse(slot, word, true);
         }
         slot.lane = lane;
+        slot.refused = 0;
     } else if (slot.word != word) {
         slot.lane->start_generation();
     }

@@ -47,15 +47,19 @@ bool ThreadLane::grow() {
         return false;
     }
     const std::uint64_t cells = schema::ring_cells(room_.first_cells, next);
-    const int saved_errno = errno;
-    const bool made = populate_within_limits(
-        room_.cells + schema::ring_offset(room_.first_cells, next), cells * schema::kCellBytes);
-    errno = saved_errno;
-    if (!made) {
-        growth_pause_ = kDropsBetweenTries;
-        return false;
+    std::atomic<std::uint64_t>& real = header()->rings[next].real_cells;
+    // Real since it was last used: a file system that takes no memory back.
+    if (real.load(std::memory_order_relaxed) == 0) {
+        const int saved_errno = errno;
+        const bool made = populate_within_limits(
+            room_.cells + schema::ring_offset(room_.first_cells, next), cells * schema::kCellBytes);
+        errno = saved_errno;
+        if (!made) {
+            growth_pause_ = kDropsBetweenTries;
+            return false;
+        }
+        real.store(cells, std::memory_order_relaxed);
     }
-    header()->rings[next].real_cells.store(cells, std::memory_order_relaxed);
     ring_.grow(room_);
     return true;
 }

@@ -65,7 +65,10 @@ def dump(workspace):
     for path in goldens(".rsd"):
         with open(path[:-len(".rsd")] + ".json") as file:
             expected = json.load(file)
-        check(facts(workspace, path) == expected, "%s: %s, then it was %s", path, facts(workspace, path), expected)
+        now = facts(workspace, path)
+        # A later version may say more.
+        now["totals"] = {name: value for name, value in now["totals"].items() if name in expected["totals"]}
+        check(now == expected, "%s: %s, then it was %s", path, now, expected)
         print("%s: %s" % (os.path.basename(path), expected["counts"]), flush=True)
 
 

@@ -4,9 +4,8 @@ import os
 import struct
 
 kPage = 4096
-kSegmentBytes = 256 << 20
 kHeader = struct.Struct("<QII")
-kPidAt, kNamespaceAt, kStartAt = 32, 48, 56
+kPidAt, kNamespaceAt, kStartAt, kSizeAt = 32, 48, 56, 64
 kLayoutAt = 8
 # schema/segment.hpp: where the lane table stands; schema/lane.hpp: a lane's words.
 kLaneTableAt = 8192 + 8192 * 16 + 393216 + 1024 * 32
@@ -14,19 +13,17 @@ kFirstDropAt, kCellBytes, kRange = 16, 32, 1
 
 
 def pages_of(path):
-    pages = {}
+    pages, at = {}, 0
     with open(path, "rb") as file:
-        for at in range(0, kSegmentBytes, kPage):
+        while True:
             try:
                 at = os.lseek(file.fileno(), at, os.SEEK_DATA) // kPage * kPage
-            except OSError:
-                break
-            if at in pages:
-                continue
+            except OSError:  # no data from here on
+                return pages
             page = os.pread(file.fileno(), kPage, at)
             if page.strip(b"\0"):
                 pages[at] = page
-    return pages
+            at += kPage
 
 
 def save(pages, path):
@@ -57,7 +54,7 @@ def put(pages, folder):
     name = "%d.%d.%d" % (word(pages, kNamespaceAt), word(pages, kPidAt, "<i"), word(pages, kStartAt))
     path = os.path.join(folder, name)
     with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "wb") as out:
-        out.truncate(kSegmentBytes)
+        out.truncate(word(pages, kSizeAt))
         for at, page in pages.items():
             os.pwrite(out.fileno(), page, at)
     return path

@@ -66,7 +66,7 @@ def a_node_keeps_only_the_job_directory(workspace):
 
 
 def a_killed_agents_remains_are_adopted(workspace):
-    """kill -9 of the agent: the job goes on; the next agent on that directory captures and then removes what the dead process left."""
+    """kill -9 of the agent: the job goes on; the next agent on that directory ends its capture and removes what the dead process left."""
     node = Node(workspace, "first")
     up, go = workspace.path("up-k"), workspace.path("go-k")
     code = "import torch, os\nopen(%r, 'w').close()\nwhile not os.path.exists(%r): torch.ones(2) + 1" % (up, go)
@@ -90,8 +90,11 @@ def a_killed_agents_remains_are_adopted(workspace):
     again.send(signal.SIGTERM)
     again.wait(20)
     check(not node.segments(), "the dead process's segment is still there: %s", node.segments())
-    read = Job(workspace.path("output", "again", "left"))
+    found = [e for e in entries(workspace.path("output", "first")) if not os.path.isdir(e)]
+    check([os.path.basename(f) for f in found] == ["first.rsd"], "of the killed agent's capture there are %s", found)
+    read = Job(os.path.dirname(found[0]))
     check(not read.problems() and read.counts()["ranges"] > 0, "what it left: %s, %s", read.counts(), read.problems())
+    check("ended the capture of an agent that died" in again.err(), "the second agent says:\n%s", again.err())
     check(not os.path.exists(node.endpoint[len("ipc://"):]), "the socket is still there")
 
 

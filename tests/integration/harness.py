@@ -33,7 +33,7 @@ import conditions
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 kDeadlineS = 90.0
-kAttempts = 3
+kAttempts = 6
 # A job directory outlives its agent: the next one adopts what is there. `ringside run` removes its own (run_cleanup tests that).
 kOfTheJobDirectory = ("budget", "control", "lock")
 

@@ -60,7 +60,7 @@ kMutants = [
           "if (position_ + needed - tail_ > mask_ || tail_ > position_)"),
     fault("pad_not_counted", "ring_writer.hpp", "count <= to_end ? count : to_end + count", "count"),
     fault("tail_never_read_again", "ring_writer.hpp", "tail_ = header_->tail.load(std::memory_order_acquire);", ""),
-    fault("corrupt_when_full", "ring_reader.hpp", "if (available > mask + 1 - (position_ - tail_))", "if (available > mask - (position_ - tail_))"),
+    fault("corrupt_when_full", "ring_reader.hpp", "available > mask + 1 - held)", "available > mask - held)"),
     # The wrap.
     fault("wrap_without_pad", "ring_writer.hpp", "if (count > to_end) [[unlikely]]", "if (count > to_end + count)"),
     fault("pad_not_written", "ring_writer.hpp", "cells_[offset].words[0] =", "static_cast<void>("
@@ -77,7 +77,7 @@ kMutants = [
     fault("ring_in_the_old_one_s_place", "ring_writer.hpp", "cells_ = room.cells + ring_offset(room.first_cells, next);", ""),
     fault("ring_s_end_passed_over", "ring_reader.hpp", "if (available > left) available = left;", "if (left == 0) available = left;"),
     fault("ring_left_too_early", "ring_reader.hpp", "if (left != 0) {", "if (left > 1) {"),
-    fault("ring_held_cells_forgotten", "ring_reader.hpp", "if (available > mask + 1 - (position_ - tail_))", "if (available > mask + 1 - 2 * (position_ - tail_))"),
+    fault("ring_held_cells_forgotten", "ring_reader.hpp", "available > mask + 1 - held)", "available > mask + 1 - 2 * held)"),
     fault("next_agent_in_the_newest_ring", "ring_reader.hpp",
           "while (ring > 0 && room_.rings[ring].from.load(std::memory_order_relaxed) > position) --ring;",
           "while (ring > 0 && position == ~0ull) --ring;"),

@@ -50,6 +50,7 @@ Action setup_status(CLI::App& verb, const Words& rest);
 Action setup_ps(CLI::App& verb, const Words& rest);
 Action setup_table(CLI::App& verb, const Words& rest);
 Action setup_export(CLI::App& verb, const Words& rest);
+Action setup_recover(CLI::App& verb, const Words& rest);
 Action setup_keygen(CLI::App& verb, const Words& rest);
 Action setup_version(CLI::App& verb, const Words& rest);
 Action setup_agent(CLI::App& verb, const Words& rest);

@@ -1,4 +1,7 @@
 // The `ringside` command: finds the verb, reads its options, does it. What a verb does stands in its own file.
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -25,6 +28,7 @@ constexpr std::array kVerbs = {
     Verb{"ps", "the processes that the agents see, and their sources", setup_ps},
     Verb{"table", "a capture as torch prints its profile, RPCs included", setup_table},
     Verb{"export", "a capture as a file for other viewers", setup_export},
+    Verb{"recover", "end what agents and processes that died have left", setup_recover},
     Verb{"keygen", "make the key that agents need for tcp", setup_keygen},
     Verb{"version", "versions of all that this command reads and speaks", setup_version},
     Verb{"agent", "start a node's agent (ringside-agent)", setup_agent, true},
@@ -146,6 +150,14 @@ int parse_and_do(const Words& words) {
     return verb == nullptr ? usage("", "no verb given") : actions[verb->name]();
 }
 
+/// Standard output is the answer's, or the traced command's. What an agent's engine logs in here, the verbs say themselves.
+void log_errors_only() {
+    const auto logger = spdlog::stderr_logger_mt("ringside");
+    logger->set_pattern("%n: %v");
+    logger->set_level(spdlog::level::err);
+    spdlog::set_default_logger(logger);
+}
+
 }  // namespace
 
 }  // namespace ringside::tools
@@ -153,6 +165,7 @@ int parse_and_do(const Words& words) {
 int main(int count, char** words) {
     using namespace ringside::tools;
     try {
+        log_errors_only();
         return parse_and_do(Words(words + 1, words + count));
     } catch (const std::exception& error) {
         return fail(

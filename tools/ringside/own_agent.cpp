@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -24,6 +26,8 @@ namespace {
 
 /// An agent that was told to end writes what it still holds; beyond this it hangs.
 constexpr std::chrono::seconds kPatience{20};
+/// How long one that does not answer may take to be gone, in ms.
+constexpr int kDying = 2000;
 
 ChildOptions agent_command(const OwnAgentOptions& options, const std::string& endpoint, int ready) {
     ChildOptions child;
@@ -64,6 +68,8 @@ ChildOptions agent_command(const OwnAgentOptions& options, const std::string& en
 
 OwnAgent::OwnAgent(const OwnAgentOptions& options, SignalGuard& signals)
     : signals_(signals),
+      root_(options.root),
+      job_(options.job),
       directory_((fs::path(options.root) / options.job).string()),
       endpoint_(agent::default_endpoint(options.root, options.job)) {}
 
@@ -88,6 +94,13 @@ Result<std::unique_ptr<OwnAgent>> OwnAgent::start(const OwnAgentOptions& options
         return ready.error();
     }
     return agent;
+}
+
+bool OwnAgent::is_gone() const {
+    // One that was killed shuts its socket some time before its end shows.
+    const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+    pollfd ended{process.number(), POLLIN, 0};
+    return ::poll(&ended, 1, kDying) == 1 && (ended.revents & POLLIN) != 0;
 }
 
 OwnAgent::~OwnAgent() {

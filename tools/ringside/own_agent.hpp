@@ -40,6 +40,10 @@ public:
     OwnAgent& operator=(const OwnAgent&) = delete;
 
     const std::string& endpoint() const { return endpoint_; }
+    const std::string& root() const { return root_; }
+    const std::string& job() const { return job_; }
+    /// Whether it has ended by itself or been killed; waits a moment for one that is about to.
+    bool is_gone() const;
 
 private:
     OwnAgent(const OwnAgentOptions& options, SignalGuard& signals);
@@ -48,6 +52,8 @@ private:
     void remove_traces() const;
 
     SignalGuard& signals_;
+    std::string root_;
+    std::string job_;
     std::string directory_;
     std::string endpoint_;
     pid_t pid_ = -1;

@@ -15,7 +15,9 @@
 
 #include "agent/control/client.hpp"
 #include "agent/control/endpoint.hpp"
+#include "agent/control/recovery.hpp"
 #include "tools/ringside/command.hpp"
+#include "tools/ringside/index_beside.hpp"
 #include "tools/ringside/install_paths.hpp"
 #include "tools/ringside/job_input.hpp"
 #include "tools/ringside/options.hpp"
@@ -177,15 +179,50 @@ void say_bad_verdicts(const fbs::TraceReplyT& reply) {
     }
 }
 
-/// Where the beginning of a dump lies whose agent did not live to end it.
-void say_partial(const OutputDir& output) {
-    std::error_code error;
-    for (const auto& entry : fs::recursive_directory_iterator(output.absolute(), error)) {
-        if (entry.path().extension() == ".partial") {
-            say("what was written until then is in " + entry.path().string() +
-                "; the rest is lost; `ringside table` reads that file");
-        }
+/// Ends what an agent that did not live to do so has left, and brings it into the output directory.
+Result<fbs::TraceReplyT> finish_without_agent(const std::string& root, const std::string& job,
+                                              const OutputDir& output) {
+    const auto recovery = agent::recover_directory(root, job, output.absolute());
+    if (!recovery) {
+        return recovery.error();
     }
+    if (recovery->dump.empty()) {
+        return Error{ErrorCode::kInternal,
+                     "recover the trace: " + (recovery->found.empty()
+                                                  ? "nothing was left in " + recovery->directory
+                                                  : recovery->found)};
+    }
+    // An agent that had just ended its capture has told nobody what is in it: the table will.
+    const agent::CaptureReport capture = recovery->capture.value_or(agent::CaptureReport{});
+    const auto index = index_beside(recovery->dump);
+    if (!index) {
+        return index.error();
+    }
+    const auto dump_path = output.take(recovery->dump, false);
+    const auto index_path =
+        dump_path ? output.take(*index, false) : Result<std::string>(dump_path.error());
+    if (!index_path) {
+        return index_path.error();
+    }
+    say("the agent was killed: its trace was recovered from its dump and from what the command's "
+        "processes left");
+    fbs::TraceReplyT reply;
+    auto node = std::make_unique<fbs::TraceNodeT>();
+    node->path = *dump_path;
+    node->records = capture.records;
+    node->lost = capture.lost;
+    node->bytes = capture.bytes;
+    node->error = capture.error;
+    reply.nodes.push_back(std::move(node));
+    for (const agent::ProcessReport& process : capture.processes) {
+        auto verdict = std::make_unique<fbs::ProcessVerdictT>();
+        verdict->pid = process.pid;
+        verdict->verdict = static_cast<fbs::Verdict>(process.verdict);
+        verdict->reason = process.reason;
+        reply.verdicts.push_back(std::move(verdict));
+    }
+    reply.job_index = *index_path;
+    return reply;
 }
 
 void say_if_empty(const fbs::TraceReplyT& reply) {
@@ -222,11 +259,13 @@ Result<void> show(const Options& options, const fbs::TraceReplyT& reply) {
 }
 
 /// Everything after the command has ended. Its status is what counts: a failure of ours is said and no more.
-void conclude(const Options& options, const std::string& endpoint, const OutputDir& output) {
-    const auto reply = finish(endpoint, output);
+void conclude(const Options& options, const OwnAgent& agent, const OutputDir& output) {
+    auto reply = finish(agent.endpoint(), output);
+    if (!reply && agent.is_gone()) {
+        reply = finish_without_agent(agent.root(), agent.job(), output);
+    }
     if (!reply) {
         fail(reply.error());
-        say_partial(output);
         return;
     }
     say_bad_verdicts(*reply);
@@ -292,7 +331,7 @@ int run_traced(const Options& options, const Words& words) {
         return own_failure(agent.error());
     }
     const int status = run_command(command_of(target, words, paths->shim, root, job), signals);
-    conclude(options, (*agent)->endpoint(), *output);
+    conclude(options, **agent, *output);
     return status;
 }
 

@@ -44,6 +44,7 @@ nlohmann::json as_json(const std::string& asked, const fbs::StatusReplyT& reply)
         {"left_pieces", reply.left_pieces},
         {"left_bytes", reply.left_bytes},
         {"notice", reply.notice},
+        {"recovered", reply.recovered},
     };
 }
 
@@ -69,9 +70,11 @@ std::string as_text(const std::string& asked, const fbs::StatusReplyT& reply) {
     if (reply.left_pieces != 0) {
         rows.push_back({"  window", left_text(reply.left_pieces, reply.left_bytes)});
     }
-    const std::string notice = reply.notice.empty() ? "" : "  " + one_line(reply.notice) + "\n";
-    return "node " + reply.node + " on " + reply.host + ": " + state + "\n" + notice +
-           columns(rows);
+    const auto line = [](const char* before, const std::string& text) {
+        return text.empty() ? "" : before + one_line(text) + "\n";
+    };
+    return "node " + reply.node + " on " + reply.host + ": " + state + "\n" +
+           line("  ", reply.notice) + columns(rows) + line("  found ", reply.recovered);
 }
 
 int run_status(const StatusOptions& options) {

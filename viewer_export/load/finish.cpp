@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "schema/segment.hpp"
 #include "viewer_export/load/builder.hpp"
 #include "viewer_export/model/rpc_tree.hpp"
 
@@ -239,8 +240,18 @@ void JobBuilder::sum_up() {
     };
     for (const model::Lane& lane : job_.lanes) {
         totals.ranges += lane.ranges.size();
+        totals.written += lane.account.written;
+        totals.outside += lane.account.outside;
         totals.lost += lane.account.lost;
         for (const model::Range& range : lane.ranges) count(range.end);
+    }
+    using schema::Loss;
+    for (const model::Process& process : job_.processes) {
+        for (const Loss loss :
+             {Loss::kStackTooDeep, Loss::kTableFull, Loss::kLaneRefused, Loss::kReentered}) {
+            const auto at = static_cast<std::size_t>(loss);
+            if (at < process.losses.size()) totals.passed_over += process.losses[at];
+        }
     }
     std::uint64_t halves = 0;
     for (const model::AsyncRange& range : job_.asyncs) count(range.end);

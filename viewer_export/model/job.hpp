@@ -184,8 +184,12 @@ struct Totals {
     std::uint64_t ranges = 0;
     std::uint64_t open = 0;        ///< events without an end, process alive at the capture's end
     std::uint64_t unfinished = 0;  ///< events without an end, process died
+    // Of all lanes: written = kept + outside + lost.
+    std::uint64_t written = 0;
+    std::uint64_t outside = 0;
     std::uint64_t lost = 0;
-    std::uint64_t duplicates = 0;  ///< records dropped because they had been read
+    std::uint64_t passed_over = 0;  ///< by hooks: records that no lane has seen
+    std::uint64_t duplicates = 0;   ///< records dropped because they had been read
     std::uint64_t unknown_records = 0;
     std::uint64_t ends_without_begin = 0;
     std::uint64_t joined_requests = 0;

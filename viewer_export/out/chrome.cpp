@@ -69,7 +69,10 @@ void write_head(const model::Job& job, std::int64_t base_ns, JsonWriter& json) {
     json.field("corrected", job.corrected);
     json.field("clock_bound_ns", job.clock_bound_ns());
     json.field("events", job.totals.events);
+    json.field("written", job.totals.written);
+    json.field("outside", job.totals.outside);
     json.field("lost", job.totals.lost);
+    json.field("passed_over", job.totals.passed_over);
     write_nodes(job, json);
     json.end_object();
     json.field("displayTimeUnit", "ms");

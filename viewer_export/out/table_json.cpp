@@ -57,7 +57,10 @@ void write_totals(JsonWriter& json, const model::Job& job) {
     json.begin_object();
     json.field("events", totals.events);
     json.field("records", totals.records);
+    json.field("written", totals.written);
+    json.field("outside", totals.outside);
     json.field("lost", totals.lost);
+    json.field("passed_over", totals.passed_over);
     json.field("lost_known", lost_known);
     json.field("open", totals.open);
     json.field("unfinished", totals.unfinished);

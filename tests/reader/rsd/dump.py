@@ -15,6 +15,8 @@ Attributes = collections.namedtuple("Attributes", "domain category colour payloa
 kNoAttributes = Attributes("", "", 0, 0)
 kPayloads = ("none", "unsigned", "signed", "double")
 kUnresolved = ""
+# Of ProcessEnd.losses: those that stand for a record each which no lane has seen (ranges too deep, calls beyond the pool, no lane, a hook in a hook).
+kPassedOver = (1, 2, 3, 4)
 
 
 class Lane:
@@ -162,6 +164,12 @@ class Dump:
 
     def duration_ns(self, ticks):
         return ticks * 1e9 / self.header.calibration.ticks_per_second
+
+    def lost(self):
+        """Records that lanes or hooks lost: the lanes' sum, and what each process's hooks passed over."""
+        if self.footer is None:
+            return 0
+        return self.footer.lost + sum(end.losses[i] for end in self.footer.processes for i in kPassedOver if i < len(end.losses))
 
     def accounts(self):
         """What does not add up, as sentences: written = kept + outside + lost for each lane, and kept is what the blocks hold."""

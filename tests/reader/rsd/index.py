@@ -109,7 +109,7 @@ class Job:
             "client_halves": sum(not h.server for h in halves), "server_halves": sum(h.server for h in halves),
             "open_halves": sum(h.end is None for h in halves), "marks": sum(len(e.marks) for e in self.events),
             "ends_alone": sum(e.ends_alone for e in self.events), "unknown_records": sum(e.unknown for e in self.events),
-            "lost": sum(d.footer.lost for d in self.dumps if d.footer),
+            "lost": sum(d.lost() for d in self.dumps),
         }
         if self.index:
             states = [c.state for c in self.calls]

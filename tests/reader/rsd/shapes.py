@@ -2,25 +2,27 @@
 from .flat import Reader, Shape, Struct
 
 kClock = Struct("Clock", "u64 ticks", "i64 monotonic_ns", "i64 realtime_ns", "u64 width_ticks")
+kLaneTally = Struct("LaneTally", "u64 records", "u64 dropped", "u64 outside", "u64 lost", "u64 first_lost_ticks", "u64 last_lost_ticks")
 kOpenRange = Struct("OpenRange", "u64 begin", "u64 key", "u64 argument", "u64 what")
 kClockCorrection = Struct("ClockCorrection", "i64 reference_node_ns", "i64 offset_ns", "f64 drift_ppb", "i64 bound_ns")
 kHalfRef = Struct("HalfRef", "u32 node", "u32 process", "u32 lane", "u32 generation", "u64 position")
 
 kDumpReader = Reader([
-    kClock, kOpenRange,
+    kClock, kOpenRange, kLaneTally,
     Shape("Calibration", "u64 reference_ticks", "i64 reference_ns", "f64 ticks_per_second", "f64 error_ppb", "u8 ticks_source"),
     Shape("FileHeader", "u32 version", "u32 min_reader", "str node", "str host", "str boot_id", "str job", "str agent_version",
           "u32 agent_pid", "u64 capture_id", "Calibration calibration", "u64 start_ticks", "u32 options"),
     Shape("Source", "u8 id", "u8 level", "str reason"),
     Shape("Process", "u32 index", "u64 pid_namespace", "i32 pid", "i32 host_pid", "i32 parent_pid", "u32 uid", "u64 start_ticks",
           "i32 rank = -1", "str worker_name", "i32 worker_id = -1", "str executable", "[str] command_line", "str job",
-          "u8 ticks_source", "Clock load_clock", "Clock capture_clock", "[Source] sources"),
+          "u8 ticks_source", "Clock load_clock", "Clock capture_clock", "[Source] sources", "[u64] losses_before", "i64 start_delay_ns = -1",
+          "ProcessEnd end", "str end_reason"),
     Shape("Name", "u32 id", "str text", "u16 flags", "u16 attribute"),
     Shape("Attribute", "u16 id", "u32 domain", "u32 category", "u32 colour", "u16 payload"),
     Shape("Names", "u32 process", "[Name] names", "[Attribute] attributes"),
     Shape("Context", "u8 state", "u64 key", "u64 trace_hi", "u64 trace_lo", "u64 span"),
     Shape("Block", "u32 process", "u32 lane", "u32 generation", "i32 tid", "str thread_name", "u64 first", "u64 last",
-          "u64 base_ticks", "u32 records", "Context context", "[OpenRange] open", "[u8] data"),
+          "u64 base_ticks", "u32 records", "Context context", "[OpenRange] open", "[u8] data", "LaneTally tally", "Context end_context"),
     Shape("Blocks", "[Block] blocks"),
     Shape("LaneTotals", "u32 process", "u32 lane", "u32 generation", "i32 tid", "u64 written", "u64 kept", "u64 outside", "u64 lost",
           "u64 first_lost_ticks", "u64 last_lost_ticks"),

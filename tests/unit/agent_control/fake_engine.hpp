@@ -39,6 +39,12 @@ public:
     /// Called before a capture ends, with its first tick (0: from the start) and its last: the moment to write halves.
     std::function<void(FakeEngine&, std::uint64_t, std::uint64_t)> on_stop;
 
+    std::optional<CaptureReport> recovered() const override { return std::nullopt; }
+    Result<std::optional<CaptureReport>> take_left_behind(const CaptureRequest&) override {
+        return std::optional<CaptureReport>();
+    }
+    std::uint64_t removed_segments() const override { return 0; }
+
     Result<PrepareReport> prepare(const CaptureRequest& request) override {
         const std::lock_guard lock(mutex_);
         if (capturing_ != 0 && capturing_ != request.id) return refused();

@@ -1,6 +1,7 @@
 // What may be asked of an armed engine, and what is refused: other options, other processes, the end of the window.
 #include <doctest/doctest.h>
 
+#include "schema/lane_life.hpp"
 #include "tests/unit/agent_data/armed_rig.hpp"
 
 using namespace ringside;
@@ -143,4 +144,26 @@ TEST_CASE(
     CHECK(exists(piece));
     CHECK(node.engine->disarm()->left_pieces == 1);
     CHECK_FALSE(exists(piece));
+}
+
+TEST_CASE("armed: a lane whose thread ended right before the end of the window is given back") {
+    Node node;
+    node.open();
+    FakeSegment fake(node.job, {});
+    FakeLane& lane = fake.add_lane(1 << 10);
+    const auto name = fake.intern("op");
+    const auto is_free = [&] {
+        return schema::lane_state(lane.header()->state.load()) == schema::LaneState::kFree;
+    };
+    REQUIRE(node.sees(1));
+    // At whatever instant the end finds it: not taken yet, taken and not written, written.
+    for (int milliseconds = 0; milliseconds < 30; milliseconds += 2) {
+        REQUIRE(node.engine->arm(bounds(10 * kSecond)));
+        REQUIRE(put(lane, name, 1));
+        schema::release_lane(*lane.header());
+        std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+        REQUIRE(node.engine->disarm());
+        REQUIRE(eventually(is_free));
+        REQUIRE(schema::claim_lane(*lane.header()));
+    }
 }

@@ -65,7 +65,9 @@ void named_while_recording(const Sandbox& box) {
 
 }  // namespace
 
-TEST_CASE("push depths: each domain has its own counter, as long as there are some, whatever its number") {
+TEST_CASE(
+    "push depths: each domain has its own counter, as long as there are some, whatever its "
+    "number") {
     Sandbox box;
     box.run([&] {  // of its own process: they are never taken back
         std::set<std::uint32_t> counters{inject::PushDepths::no_domain(SourceId::kNvtx)};

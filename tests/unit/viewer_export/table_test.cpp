@@ -319,6 +319,8 @@ TEST_CASE("table: as JSON the same rows and totals") {
     CHECK(json["self_cpu_time_total_us"] == 194.325);
     CHECK(json["rpcs"]["joined_requests"] == 2);
     CHECK(json["totals"]["lost"] == 0);
+    CHECK(json["totals"]["passed_over"] == 0);
+    CHECK(json["totals"]["written"] == json["totals"]["records"]);
     CHECK(json["totals"]["lost_known"] == true);
     CHECK(json["nodes"].size() == 3);
     CHECK(json["clock_bound_ns"] == 2500);

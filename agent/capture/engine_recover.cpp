@@ -1,0 +1,131 @@
+// After an agent that died: the capture that it left is found before a record is drained, gone on with, and ended; and what dead processes
+// left without any capture becomes a dump where somebody asks.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "agent/capture/engine_impl.hpp"
+#include "schema/frame.hpp"
+
+namespace ringside::agent {
+namespace {
+
+using schema::Error;
+using schema::ErrorCode;
+
+constexpr Nanoseconds kLetGo{1'000'000'000};
+
+CaptureRequest request_of(const CaptureNote& note) {
+    CaptureRequest request;
+    request.id = note.id;
+    request.pids = note.pids;
+    request.options = note.options;
+    request.max_bytes = note.max_bytes;
+    request.compress = note.compress;
+    request.name = note.name;
+    return request;
+}
+
+}  // namespace
+
+/// The word is off already: nobody owned it. Without a capture here the drain thread would throw away what is to be kept.
+void EngineImpl::find_capture(std::uint64_t now) {
+    const auto note = read_note(table_.directory().path());
+    if (!note) return;
+    PartialDump partial;
+    const DumpRequest wanted{note->output_root, note->name, note->node, note->max_bytes,
+                             note->compress};
+    auto writer = DumpWriter::resume(wanted, note->id, partial);
+    if (!writer && writer.error().code == ErrorCode::kNothingMatched)
+        writer = DumpWriter::create(wanted);  // it died between its note and the file
+    if (!writer) return say_recovered(*note, writer.error());
+    if (*writer == nullptr) {
+        found_dump_ =
+            note->output_root + "/" + note->name + "/" + note->node + schema::kDumpExtension;
+        recovered_text_ = "the dump of an agent that had ended its capture: " + found_dump_;
+        spdlog::warn("found {}", recovered_text_);
+        return remove_note(table_.directory().path());
+    }
+    if (partial.cut != 0)
+        cut_text_ =
+            "; " + std::to_string(partial.cut) + " bytes of a chunk that was not whole are cut off";
+    capture_ = std::make_unique<Capture>(request_of(*note), std::move(*writer), options_.job,
+                                         calibration_);
+    capture_->resume(std::move(partial), note->from_start);
+    capture_->set_stop(std::min(now, table_.directory().control().stop_ticks()));
+    capture_->draining(table_.directory().control().word());
+}
+
+void EngineImpl::say_recovered(const CaptureNote& note, const Error& error) {
+    recovered_text_ = "the capture '" + note.name + "' of an agent that died: " + error.message;
+    spdlog::error("can't end {}", recovered_text_);
+    recover_error_ = Error{error.code, "end " + recovered_text_};
+    // What another's file is or says will not change; a disk that is full or away may, and `recover` can be tried again.
+    if (error.code == ErrorCode::kInput) remove_note(table_.directory().path());
+}
+
+void EngineImpl::end_found_capture() {
+    Turn turn(*this);
+    if (!capture_ || !capture_->resumed()) return;
+    wait_for(turn.lock(), kLetGo, [this] {
+        return std::all_of(table_.all().begin(), table_.all().end(),
+                           [this](const auto& process) { return capture_->has_let_go(*process); });
+    });
+    recovered_ = last_ = finish_capture();
+    recovered_text_ = "the capture of an agent that died: " + std::to_string(last_->records) +
+                      " records, " + std::to_string(last_->lost) + " lost, of " +
+                      std::to_string(last_->processes.size()) + " processes, in " + last_->path +
+                      (last_->error.empty() ? "" : " (" + last_->error + ")") + cut_text_;
+    spdlog::warn("ended {}", recovered_text_);
+    table_.forget_removed();
+}
+
+std::optional<CaptureReport> EngineImpl::recovered() const {
+    const Turn turn(*this);
+    return recovered_;
+}
+
+std::uint64_t EngineImpl::removed_segments() const {
+    const Turn turn(*this);
+    return table_.removed();
+}
+
+Result<std::optional<CaptureReport>> EngineImpl::take_left_behind(const CaptureRequest& request) {
+    const Turn turn(*this);
+    if (capture_) {
+        return Error{ErrorCode::kRefused, "take what dead processes left in " +
+                                              table_.directory().path() +
+                                              ": a capture runs there; wait for its end"};
+    }
+    const std::uint64_t now = now_ticks();
+    find(now);
+    bury(now);
+    const auto left = [](const auto& process) { return process->segment && process->left_behind; };
+    if (std::none_of(table_.all().begin(), table_.all().end(), left))
+        return std::optional<CaptureReport>();
+    const auto path = table_.directory().path();
+    if (auto noted = write_note(path, note_of(request, true)); !noted) return noted.error();
+    auto writer =
+        DumpWriter::create({options_.output_root, request.name, options_.node, request.max_bytes});
+    if (!writer) {
+        remove_note(path);
+        return writer.error();
+    }
+    table_.forget_removed();
+    capture_ = std::make_unique<Capture>(request, std::move(*writer), options_.job, calibration_);
+    capture_->begin(0);
+    for (const auto& process : table_.all()) {
+        process->in_capture = false;
+        if (left(process)) capture_->include(*process);
+    }
+    capture_->set_stop(now);
+    capture_->draining(table_.directory().control().word());
+    for (const auto& process : table_.all()) {
+        if (process->in_capture && process->ending && process->segment) bury_one(*process, now);
+    }
+    last_ = finish_capture();
+    table_.forget_removed();
+    return std::optional<CaptureReport>(last_);
+}
+
+}  // namespace ringside::agent
