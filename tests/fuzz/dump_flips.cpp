@@ -17,7 +17,7 @@ int run_flips(int flips, unsigned seed) {
     std::vector<std::size_t> edges;
     const std::vector<std::uint8_t> whole = sample_dump(edges);
     const Loaded good = load_dump(whole);
-    if (good.refused || good.damages != 0 || good.ranges == 0) {
+    if (good.refused || good.damages != 0 || good.ranges == 0 || good.resumable != whole.size()) {
         static_cast<void>(std::printf("the dump itself is not read\n"));
         return 1;
     }
@@ -32,6 +32,8 @@ int run_flips(int flips, unsigned seed) {
         const Loaded loaded = load_dump(bytes);
         // The padding behind a chunk is the one place that no checksum covers.
         const bool padding = whole[at] == 0 && edges[chunk + 1] - at < 8;
+        // The next agent never goes on behind a chunk that is not whole.
+        if (!padding && loaded.resumable > edges[chunk]) ++wrong;
         if (loaded.refused) {
             ++refused;
             wrong += chunk == 0 ? 0 : 1;

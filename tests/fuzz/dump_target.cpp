@@ -1,10 +1,13 @@
 #include "tests/fuzz/dump_target.hpp"
 
+#include <fcntl.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "agent/attach/file_handle.hpp"
+#include "agent/dump/partial_dump.hpp"
 #include "schema/frame.hpp"
 #include "tests/unit/viewer_export/dump_maker.hpp"
 #include "viewer_export/load/job_loader.hpp"
@@ -19,6 +22,9 @@ Loaded load_dump(const std::vector<std::uint8_t>& bytes) {
     write_file(kDump, bytes);
     const auto job = viewer_export::load_job({{kDump}, true, {}});
     Loaded loaded;
+    const agent::FileHandle file(::open(kDump.c_str(), O_RDONLY | O_CLOEXEC));
+    if (const auto partial = agent::read_partial(file.get(), kDump); partial)
+        loaded.resumable = partial->bytes;
     loaded.refused = !job;
     if (!job) return loaded;
     loaded.damages = job->damage.size();

@@ -14,9 +14,10 @@ struct Loaded {
     std::uint64_t damages = 0;        ///< places that it told of
     std::uint64_t damage_at = ~0ull;  ///< the first
     std::uint64_t ranges = 0;
+    std::uint64_t resumable = 0;  ///< bytes that an agent would go on behind; 0: it refuses
 };
 
-/// Loads `bytes` as a dump and shows them as a table and as a Chrome trace.
+/// Loads `bytes` as a dump, shows them as a table and as a Chrome trace, and reads them as the next agent does that is to go on with them.
 Loaded load_dump(const std::vector<std::uint8_t>& bytes);
 
 /// Makes every frame whole that could be: magic, length and checksum are those of what follows. So a fuzzer gets past them.
