@@ -77,6 +77,7 @@ public:
     /// @return false: it contradicts what stands before
     bool take(const fbs::Chunk& chunk) {
         if (dump_.has_header != (chunk.body_type() != fbs::Body::FileHeader)) return false;
+        if (chunk.body() == nullptr) return false;  // the verifier lets a kind without a body pass
         switch (chunk.body_type()) {
             case fbs::Body::FileHeader:
                 return take(*chunk.body_as_FileHeader());
