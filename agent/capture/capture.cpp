@@ -96,13 +96,14 @@ bool Capture::include(TrackedProcess& process) {
         return true;
     }
     if (!wants(process)) return false;
-    // The dead are of use only to a capture of everything that is there.
-    const bool all = range_.start == 0 || (resumed_ && process.id.start_ticks >= range_.start);
-    if ((process.ending || process.left_behind) && !(process.left_behind && all)) return false;
+    // The dead are of use to a capture of everything that is there, and to the one that they were born under.
+    const std::uint64_t since = resumed_ ? range_.start : order_ticks_;
+    const bool whole =
+        range_.start == 0 || ((resumed_ || on_word_ != 0) && process.id.start_ticks >= since);
+    if ((process.ending || process.left_behind) && !(process.left_behind && whole)) return false;
     process.refresh();
     process.losses_before = {};
-    // One that was born under it, or is taken whole, has nothing from before.
-    const bool whole = all || (on_word_ != 0 && process.id.start_ticks >= order_ticks_);
+    // One that is taken whole has nothing from before.
     if (!whole) process.losses_before = process.facts.losses;
     process.in_capture = true;
     process.index = next_index_++;

@@ -293,6 +293,8 @@ def test(workspace):
         totals[1] += lost
         kinds[way.__name__] += 1
         run.clean()
+        if (number + 1) % 100 == 0:
+            print("%d rounds: %d numbers kept, %d counted as lost" % (number + 1, *totals), flush=True)
     for number in range(1 + rounds // 25):
         run_recovers(workspace, choose, number)
     print("%d rounds (%s): %d numbers kept, %d counted as lost, none twice, none unaccounted" % (
