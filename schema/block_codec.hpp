@@ -53,9 +53,9 @@ inline std::uint8_t* put_two_varints(std::uint8_t* out, std::uint32_t first, std
     std::uint64_t both = first | std::uint64_t{second} << 32;
     both = (both & 0x0000'3fff'0000'3fff) | (both & 0x0fff'c000'0fff'c000) << 2;
     both = (both & 0x007f'007f'007f'007f) | (both & 0x3f80'3f80'3f80'3f80) << 1;
-    // floor(log2) / 7, of numbers below 28.
+    // floor(log2) / 7, of numbers below 28: 0 to 3, which the mask tells who checks the shifts.
     const auto sevens = [](std::uint32_t value) {
-        return (31 - static_cast<std::uint32_t>(std::countl_zero(value | 1))) * 37 >> 8;
+        return (31 - static_cast<std::uint32_t>(std::countl_zero(value | 1))) * 37 >> 8 & 3u;
     };
     const std::uint32_t more = sevens(first), more_second = sevens(second);
     static_assert(std::endian::native == std::endian::little);
