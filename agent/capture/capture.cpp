@@ -96,11 +96,13 @@ bool Capture::include(TrackedProcess& process) {
         return true;
     }
     if (!wants(process)) return false;
-    // The dead are of use to a capture of everything that is there, and to the one that they were born under.
+    // The dead are of use to a capture of everything that is there, and to the one that they were born under. Who is found dead while one
+    // runs has come since it was ordered, or a moment before; where an agent died in between it may be anybody's.
     const std::uint64_t since = resumed_ ? range_.start : order_ticks_;
     const bool whole =
         range_.start == 0 || ((resumed_ || on_word_ != 0) && process.id.start_ticks >= since);
-    if ((process.ending || process.left_behind) && !(process.left_behind && whole)) return false;
+    if (process.ending && !(process.left_behind && whole)) return false;
+    if (resumed_ && process.left_behind && !whole) return false;
     process.refresh();
     process.losses_before = {};
     // One that is taken whole has nothing from before.
