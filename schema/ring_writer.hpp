@@ -22,10 +22,9 @@ public:
         : header_(header),
           cells_(ring_of(*header, room)),
           mask_(ring_cells(room.first_cells, ring_index(*header, room)) - 1),
+          // Relaxed: the claim of the lane has brought what the consumer did before it gave the lane back.
           position_(header->committed.load(std::memory_order_relaxed)),
-          // Relaxed, like the others here: the claim of the lane has brought what the consumer did before it gave the lane back.
-          tail_(header->tail.load(std::memory_order_relaxed)),
-          records_(header->records.load(std::memory_order_relaxed)) {}
+          free_end_(position_) {}
 
     /// Room for `count` cells in one piece; a Pad record fills the lane's end where they would wrap.
     /// @param count  1 .. 2 x kMaxRecordCells (a NameInline and the record it names go as one)
@@ -34,10 +33,11 @@ public:
         const std::uint64_t offset = position_ & mask_;
         const std::uint64_t to_end = mask_ + 1 - offset;
         const std::uint64_t needed = count <= to_end ? count : to_end + count;
-        if (position_ + needed - tail_ > mask_ + 1) [[unlikely]] {
+        if (position_ + needed > free_end_) [[unlikely]] {
             // SYNC(free): what the consumer has freed may be overwritten; pairs with the release in BasicRingReader::release_to.
-            tail_ = header_->tail.load(std::memory_order_acquire);
-            if (position_ + needed - tail_ > mask_ + 1 || tail_ > position_) return nullptr;
+            const std::uint64_t tail = header_->tail.load(std::memory_order_acquire);
+            if (position_ + needed - tail > mask_ + 1 || tail > position_) return nullptr;
+            free_end_ = tail + mask_ + 1;
         }
         if (count > to_end) [[unlikely]] {
             // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a writer without a lane is not asked for room
@@ -54,8 +54,8 @@ public:
     /// @param records  how many records they hold (a NameInline is none of its own)
     void commit(std::uint32_t count, std::uint32_t records = 1) {
         position_ += count;
-        records_ += records;
-        header_->records.store(records_, std::memory_order_relaxed);
+        header_->records.store(header_->records.load(std::memory_order_relaxed) + records,
+                               std::memory_order_relaxed);
         // SYNC(commit): publishes the cells; pairs with the acquire in BasicRingReader::poll.
         header_->committed.store(position_, std::memory_order_release);
     }
@@ -81,8 +81,9 @@ public:
     }
 
     std::uint64_t position() const { return position_; }
-    /// Where the next record goes, if it fits.
-    const CellType* next_cell() const { return cells_ + (position_ & mask_); }
+    /// Cells before this position are known to be free: one that begins there needs no reserve(), next_cell() is its place.
+    std::uint64_t free_end() const { return free_end_; }
+    CellType* next_cell() const { return cells_ + (position_ & mask_); }
     BasicLaneHeader<Atomic>* header() const { return header_; }
 
 private:
@@ -100,9 +101,8 @@ private:
     CellType* cells_ = nullptr;  ///< of the ring in use
     std::uint64_t mask_ = 0;
     std::uint64_t position_ = 0;
-    std::uint64_t tail_ =
-        0;  ///< private copy: the shared one is read only when the lane seems full
-    std::uint64_t records_ = 0;
+    std::uint64_t free_end_ =
+        0;  ///< moves only when the lane seems full: the tail is not read before
 };
 
 using RingWriter = BasicRingWriter<std::atomic>;

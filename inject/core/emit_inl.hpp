@@ -9,6 +9,7 @@
 
 #include "inject/core/name_cache.hpp"
 #include "inject/core/process.hpp"
+#include "inject/core/push_keys.hpp"
 #include "schema/lane.hpp"
 #include "schema/ring_writer.hpp"
 #include "schema/ticks.hpp"
@@ -94,13 +95,25 @@ public:
 
     /// Has the processor fetch the line of the next record, for writing: whoever records little finds it cold, and would wait for it at the
     /// next locked instruction of the program.
-    void fetch_ahead() const { __builtin_prefetch(ring_.next_cell(), 1); }
+    [[gnu::always_inline]] void fetch_ahead() const { __builtin_prefetch(ring_.next_cell(), 1); }
 
     // --- for core/ alone ---
 
     using Room = schema::BasicLaneRoom<std::atomic, schema::Cell>;
+    struct InlineText {
+        std::uint32_t length;
+        char bytes[schema::kMaxInlineNameBytes];
+    };
+    /// Names that have no id, until they are written. Large and hardly ever used, so not in the thread's own block.
+    struct InlineTexts {
+        InlineText pending;                        ///< the one interned last
+        InlineText open[schema::kOpenStackDepth];  ///< of open ranges
+    };
     /// Takes the lane `header` into use by the calling thread.
-    void open(schema::LaneHeader* header, const Room& room);
+    void open(schema::LaneHeader* header, const Room& room, InlineTexts* texts);
+    bool is_open() const { return ring_.header() != nullptr; }
+    /// Of this object, from its beginning: what a usual range needs.
+    static constexpr std::size_t hot_bytes();
     /// A capture has begun since the thread's last record: what was open belongs to the one before.
     void start_generation();
     schema::LaneHeader* header() const { return static_cast<schema::LaneHeader*>(ring_.header()); }
@@ -109,10 +122,6 @@ private:
     static constexpr std::uint8_t kContextDirty = 1;  ///< record the context before anything else
     static constexpr std::uint8_t kInlineSeen =
         2;  ///< the name table was full once: look at each name
-    struct InlineText {
-        std::uint32_t length;
-        char bytes[schema::kMaxInlineNameBytes];
-    };
 
     /// A lane that was refused more memory asks again after as many records: each question costs system calls.
     static constexpr std::uint32_t kDropsBetweenTries = 256;
@@ -141,31 +150,46 @@ private:
     schema::Ticks ticks() const { return schema::read_ticks(ticks_source_); }
     schema::OpenEntry& open_entry(std::uint32_t entry) const { return header()->open[entry]; }
 
-    // One cache line: all that a range needs of this object.
-    alignas(64) schema::RingWriter ring_;
-    /// Records that begin before this position take the fast way: all of them, or none where something waits to be said before them.
+    // With the first words of ThreadSlot one cache line: all that a range needs of a thread.
+    schema::RingWriter ring_;
+    /// Records that begin before this position find room, and nothing waits to be said before them. 0: something does.
     std::uint64_t fast_end_ = 0;
     std::uint32_t depth_ = 0;  ///< entries of the open stack in use
-    schema::TicksSource ticks_source_ = schema::TicksSource::kTsc;  ///< the process's
+    /// Ranges that lie less deep may take the fast way; 0 where the clock is not the TSC.
+    std::uint32_t fast_depth_ = 0;
     // What is rarer.
-    Room room_;
-    std::uint32_t growth_pause_ = 0;  ///< drops until more memory is asked for again
+    schema::TicksSource ticks_source_{};  ///< the process's
+    std::uint32_t growth_pause_ = 0;      ///< drops until more memory is asked for again
     std::uint8_t attention_ = 0;
     bool pending_valid_ = false;
+    InlineTexts* texts_ = nullptr;
+    Room room_{nullptr, 0, 0, nullptr};
     Context context_;
-    InlineText pending_;
-    InlineText open_texts_[schema::kOpenStackDepth];  ///< of open ranges whose name is inline
 };
 
-/// What a thread keeps in its TLS block: as little as a preload may ask for.
-struct ThreadSlot {
-    ThreadLane* lane;
-    std::uint32_t word;     ///< the capture word that the lane was last used under; 0: no lane
-    std::uint32_t refused;  ///< the capture word under which this thread records nothing
-    std::uint32_t inside;   ///< a hook runs on this thread
-    std::uint32_t
-        refused_lane;  ///< `refused` for want of a lane: each record is counted as lost, until as many hooks have passed
+/// What a thread keeps in its TLS block. Its first line is all that a range needs of it: the lane's own state is here and not behind a pointer,
+/// because in a program's work each line is cold. All zero at first.
+struct alignas(64) ThreadSlot {
+    static constexpr std::uint32_t kInside = 2;  ///< no capture word: those are odd, or 0
+
+    /// The capture word under which a hook of this thread may record at once; kInside while one runs on it; 0: no lane, or none for now.
+    std::uint32_t word = 0;
+    std::uint32_t sources = 0;  ///< those that this capture wants, a bit each
+    ThreadLane lane;
+    std::uint32_t refused = 0;  ///< the capture word under which this thread records nothing
+    /// `refused` for want of a lane: each record is counted as lost, until as many hooks have passed.
+    std::uint32_t refused_lane = 0;
+    PushKeys pushed;
+
+    bool wants(SourceId source) const {
+        return (sources >> static_cast<std::uint32_t>(source) & 1) != 0;
+    }
 };
+
+constexpr std::size_t ThreadLane::hot_bytes() {
+    return offsetof(ThreadLane, ticks_source_);
+}
+static_assert(offsetof(ThreadSlot, lane) + ThreadLane::hot_bytes() == 64);
 
 // __thread, not thread_local: no wrapper function, and initial-exec because a preload is there at load.
 extern __thread ThreadSlot t_slot __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -174,7 +198,8 @@ extern __thread ThreadSlot t_slot __attribute__((tls_model("initial-exec"), visi
 enum class Writes { kNothing, kRecord };
 
 /// The rest of HookScope's constructor: a thread's first record, another capture word, a hook inside a hook.
-ThreadLane* enter_hook(std::uint32_t word, Writes writes);
+/// @return whether there is a lane to record into: the scope is entered
+bool enter_hook(std::uint32_t word, Writes writes);
 
 /// The time inside a hook on this thread. Put one around what records, and leave it before the original is called: a hook that runs
 /// inside another one (a signal handler's) records nothing and is counted.
@@ -184,60 +209,59 @@ public:
         const std::uint32_t word = capture_word();
         if ((word & 1) == 0) [[likely]]
             return;
-        ThreadSlot& slot = t_slot;
-        if (slot.word != word || slot.inside != 0) [[unlikely]] {
-            lane_ = enter_hook(word, writes);
+        if (t_slot.word != word) [[unlikely]] {
+            if (enter_hook(word, writes)) word_ = word;
             return;
         }
-        enter(slot);
+        enter(word);
     }
     /// For hooks that attach() puts in place: a capture's end is seen when the helper thread sees it (the agent leaves out what begins
     /// after it), so that no hook of a thread that records looks at the control page, a page and a line that are cold in most programs.
     struct Attached {};
     explicit HookScope(Attached, Writes writes = Writes::kRecord) {
         const std::uint32_t word = g_living.watched_word.load(std::memory_order_relaxed);
-        ThreadSlot& slot = t_slot;
-        if (word == 0 || slot.word != word || slot.inside != 0) [[unlikely]] {
+        if (word == 0 || t_slot.word != word) [[unlikely]] {
             const std::uint32_t now = capture_word();
-            if ((now & 1) != 0) lane_ = enter_hook(now, writes);
+            if ((now & 1) != 0 && enter_hook(now, writes)) word_ = now;
             return;
         }
-        enter(slot);
+        enter(word);
     }
     ~HookScope() {
-        if (lane_ == nullptr) return;
-        std::atomic_signal_fence(std::memory_order_acq_rel);
-        t_slot.inside = 0;
+        if (word_ != 0) leave();
     }
     /// For sources whose hooks are always in place: nothing is recorded where the capture leaves this one out.
     explicit HookScope(SourceId source, Writes writes = Writes::kRecord) : HookScope(writes) {
-        if (lane_ == nullptr) return;
-        const std::uint32_t mask = g_process.control->source_mask.load(std::memory_order_relaxed);
-        if ((mask >> static_cast<std::uint32_t>(source) & 1) != 0) [[likely]]
+        if (word_ == 0 || t_slot.wants(source)) [[likely]]
             return;
-        lane_ = nullptr;
-        t_slot.inside = 0;
+        leave();
+        word_ = 0;
     }
     HookScope(const HookScope&) = delete;
     HookScope& operator=(const HookScope&) = delete;
 
     /// Whether there is a lane to record into.
-    explicit operator bool() const { return lane_ != nullptr; }
+    explicit operator bool() const { return word_ != 0; }
     /// Only where the scope is true.
     /// @thread this one, while the scope lives
-    // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn): callers have tested the scope
-    ThreadLane& lane() const { return *lane_; }
+    ThreadLane& lane() const { return t_slot.lane; }
+    /// The capture word that it records under; 0: none.
+    std::uint32_t word() const { return word_; }
 
 private:
-    void enter(ThreadSlot& slot) {
-        slot.inside = 1;
+    void enter(std::uint32_t word) {
+        t_slot.word = ThreadSlot::kInside;
         // The compiler alone must keep the order: what could come between is a signal handler on this thread.
         std::atomic_signal_fence(std::memory_order_acq_rel);
-        lane_ = slot.lane;
-        lane_->fetch_ahead();
+        word_ = word;
+        t_slot.lane.fetch_ahead();
+    }
+    void leave() const {
+        std::atomic_signal_fence(std::memory_order_acq_rel);
+        t_slot.word = word_;
     }
 
-    ThreadLane* lane_ = nullptr;
+    std::uint32_t word_ = 0;
 };
 
 /// Word by word, and by stores that the compiler won't widen, so that the record stays in registers: put together in memory and copied by
@@ -287,8 +311,7 @@ inline void ThreadLane::put(const Record& record, Ticks ticks, const InlineText*
 }
 
 [[gnu::always_inline]] inline bool ThreadLane::begin_plain(const OpenRange& range) {
-    if (depth_ == schema::kOpenStackDepth || ticks_source_ != schema::TicksSource::kTsc)
-        [[unlikely]]
+    if (depth_ >= fast_depth_) [[unlikely]]
         return false;
     push_open(range, {__rdtsc()});
     return true;
@@ -319,30 +342,29 @@ inline void ThreadLane::pop(std::uint32_t entry) {
 
 inline const ThreadLane::InlineText* ThreadLane::inline_text(std::uint64_t header,
                                                              std::uint32_t entry) const {
-    return schema::RecordHeader::unpack(header).name == schema::kInlineName ? &open_texts_[entry]
+    return schema::RecordHeader::unpack(header).name == schema::kInlineName ? &texts_->open[entry]
                                                                             : nullptr;
 }
 
 [[gnu::always_inline]] inline bool ThreadLane::end_plain(std::uint64_t key) {
-    if (ticks_source_ != schema::TicksSource::kTsc) [[unlikely]]
+    const std::uint32_t entry = depth_ - 1;
+    if (entry >= fast_depth_) [[unlikely]]  // so too where there is none
         return false;
     const std::uint64_t end = __rdtsc();
     // Before the end of what is fast no name is inline, and nothing waits to be said.
-    if (depth_ == 0 || ring_.position() >= fast_end_) [[unlikely]]
+    if (ring_.position() >= fast_end_) [[unlikely]]
         return false;
-    const schema::OpenEntry& open = open_entry(depth_ - 1);
+    const schema::OpenEntry& open = open_entry(entry);
     if (open.key.load(std::memory_order_relaxed) != key) [[unlikely]]
         return false;
-    schema::Cell* out = ring_.reserve(1);
-    if (out == nullptr) [[unlikely]]
-        return false;
+    schema::Cell* const out = ring_.next_cell();
     write_words(out,
                 schema::RangeRecord{open.what.load(std::memory_order_relaxed),
                                     open.begin.load(std::memory_order_relaxed), end,
                                     open.argument.load(std::memory_order_relaxed)},
                 std::make_index_sequence<sizeof(schema::RangeRecord) / 8>());
     ring_.commit(1);
-    depth_ = depth_ - 1;
+    depth_ = entry;
     // SYNC(open): the range's record is committed before its entry goes, so no kill loses both; pairs as in push_open().
     header()->open_depth.store(depth_, std::memory_order_release);
     return true;

@@ -19,22 +19,24 @@ using schema::LaneState;
 
 namespace {
 
-/// Private halves of the lanes, one a lane: reserved in one piece at the first lane, touched as lanes are used.
-constinit std::atomic<ThreadLane*> lane_pool{nullptr};
+using InlineTexts = ThreadLane::InlineTexts;
 
-ThreadLane* pool() {
+/// One a lane: reserved in one piece at the first lane, touched where names have no id.
+constinit std::atomic<InlineTexts*> text_pool{nullptr};
+
+InlineTexts* pool() {
     // SYNC(pool): pairs with the release below.
-    ThreadLane* lanes = lane_pool.load(std::memory_order_acquire);
-    if (lanes != nullptr) return lanes;
-    constexpr std::size_t kBytes = schema::kMaxLanes * sizeof(ThreadLane);
+    InlineTexts* texts = text_pool.load(std::memory_order_acquire);
+    if (texts != nullptr) return texts;
+    constexpr std::size_t kBytes = schema::kMaxLanes * sizeof(InlineTexts);
     void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
-    auto* mine = static_cast<ThreadLane*>(memory);
+    auto* mine = static_cast<InlineTexts*>(memory);
     // SYNC(pool): pairs with the acquires here.
-    if (lane_pool.compare_exchange_strong(lanes, mine, std::memory_order_acq_rel)) return mine;
+    if (text_pool.compare_exchange_strong(texts, mine, std::memory_order_acq_rel)) return mine;
     munmap(memory, kBytes);
-    return lanes;
+    return texts;
 }
 
 constexpr std::uint32_t kLeastCells = 128;
@@ -107,14 +109,14 @@ void describe_thread(LaneHeader& lane) {
     store_name(lane, name);
 }
 
-ThreadLane* use_lane(std::uint32_t index, LaneHeader* header, const LaneSize& size) {
-    ThreadLane& lane = pool()[index];
-    lane.open(header, {reinterpret_cast<schema::Cell*>(header + 1), size.first_cells,
-                       size.ring_count, header->rings});
-    return &lane;
+void use_lane(ThreadLane& lane, std::uint32_t index, LaneHeader* header, const LaneSize& size) {
+    lane.open(header,
+              {reinterpret_cast<schema::Cell*>(header + 1), size.first_cells, size.ring_count,
+               header->rings},
+              &pool()[index]);
 }
 
-ThreadLane* reuse_lane() {
+bool reuse_lane(ThreadLane& lane) {
     const std::uint32_t count = g_process.header->lanes_in_use.load(std::memory_order_acquire);
     for (std::uint32_t i = 0; i < count && i < schema::kMaxLanes; ++i) {
         // SYNC(lane): pairs with the release in new_lane().
@@ -123,11 +125,12 @@ ThreadLane* reuse_lane() {
         auto* header = reinterpret_cast<LaneHeader*>(g_process.base + offset);
         if (!schema::claim_lane(*header)) continue;
         describe_thread(*header);
-        return use_lane(i, header,
-                        {entry_of(i).capacity_cells.load(std::memory_order_relaxed),
-                         entry_of(i).ring_count.load(std::memory_order_relaxed)});
+        use_lane(lane, i, header,
+                 {entry_of(i).capacity_cells.load(std::memory_order_relaxed),
+                  entry_of(i).ring_count.load(std::memory_order_relaxed)});
+        return true;
     }
-    return nullptr;
+    return false;
 }
 
 /// @return an offset from the segment's start, 0 where it is full
@@ -166,33 +169,32 @@ std::uint32_t take_entry(LaneHeader* header, const LaneSize& size) {
     return index;
 }
 
-ThreadLane* new_lane() {
+bool new_lane(ThreadLane& lane) {
     if (g_process.header->lanes_in_use.load(std::memory_order_relaxed) >= schema::kMaxLanes)
-        return nullptr;
+        return false;
     const LaneSize size = lane_size();
     const std::uint64_t offset = take_room(size.bytes());
-    if (offset == 0) return nullptr;
+    if (offset == 0) return false;
     auto* header = reinterpret_cast<LaneHeader*>(g_process.base + offset);
     const std::uint32_t index = take_entry(header, size);
     if (index == schema::kMaxLanes) {
         give_room_back(offset, size.bytes());
-        return nullptr;
+        return false;
     }
-    ThreadLane* lane = use_lane(index, header, size);
+    use_lane(lane, index, header, size);
     LaneEntry& entry = entry_of(index);
     entry.capacity_cells.store(size.first_cells, std::memory_order_relaxed);
     entry.ring_count.store(size.ring_count, std::memory_order_relaxed);
     // SYNC(lane): the header is whole; pairs with the acquires in reuse_lane() and in the agent.
     entry.offset.store(offset, std::memory_order_release);
-    return lane;
+    return true;
 }
 
 }  // namespace
 
-ThreadLane* acquire_lane() {
-    if (!has_segment() || pool() == nullptr || !populate_tables()) return nullptr;
-    ThreadLane* lane = reuse_lane();
-    return lane != nullptr ? lane : new_lane();
+bool acquire_lane(ThreadLane& lane) {
+    if (!has_segment() || pool() == nullptr || !populate_tables()) return false;
+    return reuse_lane(lane) || new_lane(lane);
 }
 
 void rename_lane(std::uint32_t tid, const char* name) {
@@ -210,7 +212,9 @@ void rename_lane(std::uint32_t tid, const char* name) {
 }
 
 void release_lane(ThreadLane& lane) {
-    schema::release_lane(*lane.header());
+    LaneHeader& header = *lane.header();
+    lane = {};
+    schema::release_lane(header);
 }
 
 }  // namespace ringside::inject

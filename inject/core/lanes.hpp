@@ -8,17 +8,18 @@
 
 namespace ringside::inject {
 
-/// A lane for the calling thread: one that the agent has drained and freed, else a new one at the end of the segment.
-/// @return null where the process's budget, the table or memory is used up
+/// Opens a lane for the calling thread: one that the agent has drained and freed, else a new one at the end of the segment.
+/// @param lane  the thread's own
+/// @return false where the process's budget, the table or memory is used up: it is left as it is
 /// @thread thread-safe, async-signal-safe
-ThreadLane* acquire_lane();
+bool acquire_lane(ThreadLane& lane);
 
 /// Changes the thread's name in the lane that `tid` uses, if any.
 /// @param name  schema::kThreadNameBytes, NUL-padded
 /// @thread thread-safe; readers may see a mixture of two names for a moment
 void rename_lane(std::uint32_t tid, const char* name);
 
-/// Gives a lane back; the agent frees it once it is drained.
+/// Closes a lane and gives it back; the agent frees it once it is drained.
 /// @thread the lane's own
 void release_lane(ThreadLane& lane);
 

@@ -2,31 +2,19 @@
 
 namespace ringside::inject {
 
-__thread PushDepths t_push_depths __attribute__((tls_model("initial-exec"), visibility("hidden")));
-
 namespace {
 
-PushDepths& depths() {
-    // Another capture's open stack is empty: so are its counts.
-    if (t_push_depths.word != t_slot.word) {
-        t_push_depths = {};
-        t_push_depths.word = t_slot.word;
-        t_push_depths.sources = g_process.control->source_mask.load(std::memory_order_relaxed);
-    }
-    return t_push_depths;
-}
-
 /// The domains that have a counter of their own, in no order; 0: free. Never taken back: programs make a few and keep them.
-constinit std::atomic<std::uint64_t> g_domains[PushDepths::kOwn]{};
+constinit std::atomic<std::uint64_t> g_domains[PushKeys::kOwn]{};
 
 }  // namespace
 
 std::uint32_t push_counter(SourceId source, std::uint64_t domain) {
-    if (domain == 0) return PushDepths::no_domain(source);
+    if (domain == 0) return PushKeys::no_domain(source);
     const std::uint64_t wanted = domain ^ static_cast<std::uint64_t>(source) << 56;
     const std::uint64_t hash = schema::mix64(wanted);
-    for (std::uint32_t i = 0; i < PushDepths::kOwn && wanted != 0; ++i) {
-        const auto at = static_cast<std::uint32_t>((hash + i) % PushDepths::kOwn);
+    for (std::uint32_t i = 0; i < PushKeys::kOwn && wanted != 0; ++i) {
+        const auto at = static_cast<std::uint32_t>((hash + i) % PushKeys::kOwn);
         std::uint64_t found = g_domains[at].load(std::memory_order_relaxed);
         // Relaxed: the entry is all that there is to see.
         if (found == 0 &&
@@ -34,19 +22,17 @@ std::uint32_t push_counter(SourceId source, std::uint64_t domain) {
             found = wanted;
         if (found == wanted) return schema::kSourceCount + at;
     }
-    return schema::kSourceCount + PushDepths::kOwn +
-           static_cast<std::uint32_t>(hash % PushDepths::kShared);
+    return schema::kSourceCount + PushKeys::kOwn +
+           static_cast<std::uint32_t>(hash % PushKeys::kShared);
 }
 
 std::uint64_t push_key(SourceId source, std::uint64_t domain) {
-    const std::uint32_t counter = push_counter(source, domain);
-    return PushDepths::key_of(counter, ++depths().depth[counter]);
+    return ++t_slot.pushed.innermost[push_counter(source, domain)];
 }
 
 std::uint64_t pop_key(SourceId source, std::uint64_t domain) {
     const std::uint32_t counter = push_counter(source, domain);
-    std::uint16_t& depth = depths().depth[counter];
-    return depth == 0 ? 0 : PushDepths::key_of(counter, depth--);
+    return t_slot.pushed.is_open(counter) ? t_slot.pushed.innermost[counter]-- : 0;
 }
 
 void push_new_name(SourceId source, const char* text) {

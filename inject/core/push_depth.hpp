@@ -10,30 +10,6 @@
 
 namespace ringside::inject {
 
-/// The depths of one thread: a counter for each source's ranges without a domain, and one for each domain of the process, as they come.
-/// Domains beyond those share a few counters: their ranges are then told apart only where they nest.
-struct PushDepths {
-    static constexpr std::uint32_t kOwn = 72;
-    static constexpr std::uint32_t kShared = 8;
-    static constexpr std::uint32_t kCounters = schema::kSourceCount + kOwn + kShared;
-    /// No address of user space: those are the keys of other sources.
-    static constexpr std::uint64_t kTag = 0x5055ull << 48;
-
-    std::uint32_t word;     ///< the capture word that they were counted under
-    std::uint32_t sources;  ///< those that this capture wants, a bit each
-    std::uint16_t depth[kCounters];
-
-    /// The counter of a source's ranges without a domain.
-    static constexpr std::uint32_t no_domain(SourceId source) {
-        return static_cast<std::uint32_t>(source);
-    }
-    static constexpr std::uint64_t key_of(std::uint32_t counter, std::uint16_t depth) {
-        return kTag | static_cast<std::uint64_t>(counter) << 16 | depth;
-    }
-};
-extern __thread PushDepths t_push_depths
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
-
 /// @param domain  any number that tells one domain of one source from the others; 0: none
 /// @return the domain's counter, the same in all threads
 /// @thread any
@@ -49,13 +25,6 @@ std::uint64_t pop_key(SourceId source, std::uint64_t domain);
 
 // --- the way of most pushes and pops: no call is made, so that nothing has to be kept for one ---
 
-/// Whether this thread may record for `source` at once: a hook would find its lane, and the capture wants the source.
-[[gnu::always_inline]] inline bool enters_at_once(const ThreadSlot& slot, SourceId source,
-                                                  std::uint32_t word) {
-    return slot.word == word && slot.inside == 0 && t_push_depths.word == word &&
-           (t_push_depths.sources >> static_cast<std::uint32_t>(source) & 1) != 0;
-}
-
 /// Pushes a range without attributes.
 /// @param counter  its domain's
 /// @param word  the capture word, on
@@ -63,20 +32,17 @@ std::uint64_t pop_key(SourceId source, std::uint64_t domain);
 /// @return false: nothing has been done; a HookScope is needed
 [[gnu::always_inline]] inline bool push_at_once(SourceId source, std::uint32_t counter,
                                                 std::uint32_t word, NameId name) {
-    ThreadSlot& slot = t_slot;
-    if (!enters_at_once(slot, source, word)) [[unlikely]]
+    if (t_slot.word != word || !t_slot.wants(source)) [[unlikely]]
         return false;
-    slot.inside = 1;
+    t_slot.word = ThreadSlot::kInside;
     // As HookScope: only a signal handler on this thread could come between.
     std::atomic_signal_fence(std::memory_order_acq_rel);
-    ThreadLane& lane = *slot.lane;
-    lane.fetch_ahead();
-    const auto depth = static_cast<std::uint16_t>(t_push_depths.depth[counter] + 1);
-    const bool done = lane.begin_plain({source, 0, name, PushDepths::key_of(counter, depth), 0});
+    const std::uint64_t key = t_slot.pushed.innermost[counter] + 1;
+    const bool done = t_slot.lane.begin_plain({source, 0, name, key, 0});
     if (done) [[likely]]
-        t_push_depths.depth[counter] = depth;
+        t_slot.pushed.innermost[counter] = key;
     std::atomic_signal_fence(std::memory_order_acq_rel);
-    slot.inside = 0;
+    t_slot.word = word;
     return done;
 }
 
@@ -86,17 +52,17 @@ void push_new_name(SourceId source, const char* text);
 /// Pops what push_at_once() pushed, where it is the thread's innermost range.
 [[gnu::always_inline]] inline bool pop_at_once(SourceId source, std::uint32_t counter,
                                                std::uint32_t word) {
-    ThreadSlot& slot = t_slot;
-    if (!enters_at_once(slot, source, word)) [[unlikely]]
+    if (t_slot.word != word || !t_slot.wants(source)) [[unlikely]]
         return false;
-    slot.inside = 1;
+    t_slot.word = ThreadSlot::kInside;
     std::atomic_signal_fence(std::memory_order_acq_rel);
-    const std::uint16_t depth = t_push_depths.depth[counter];
-    const bool done = depth != 0 && slot.lane->end_plain(PushDepths::key_of(counter, depth));
+    // Where none is open the key is no range's.
+    const std::uint64_t key = t_slot.pushed.innermost[counter];
+    const bool done = t_slot.lane.end_plain(key);
     if (done) [[likely]]
-        t_push_depths.depth[counter] = static_cast<std::uint16_t>(depth - 1);
+        t_slot.pushed.innermost[counter] = key - 1;
     std::atomic_signal_fence(std::memory_order_acq_rel);
-    slot.inside = 0;
+    t_slot.word = word;
     return done;
 }
 

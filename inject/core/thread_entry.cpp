@@ -8,7 +8,8 @@
 
 namespace ringside::inject {
 
-__thread ThreadSlot t_slot __attribute__((tls_model("initial-exec"), visibility("hidden")));
+constinit __thread ThreadSlot t_slot
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 namespace {
 
@@ -18,11 +19,15 @@ constinit const ThreadFunctions* threads = nullptr;  // null: there is no key
 /// Runs at the thread's end. Hooks in later destructors make a new lane, and the C library then calls this once more.
 void at_thread_exit(void*) {
     ThreadSlot& slot = t_slot;
-    ThreadLane* lane = slot.lane;
-    slot.lane = nullptr;
+    const bool inside = slot.word == ThreadSlot::kInside;
     slot.word = 0;
     // A forked child's threads are not those whose lanes these were.
-    if (lane != nullptr && slot.inside == 0) release_lane(*lane);
+    if (!slot.lane.is_open()) return;
+    if (inside) {
+        slot.lane = {};
+    } else {
+        release_lane(slot.lane);
+    }
 }
 
 bool selected(std::uint32_t word) {
@@ -42,12 +47,25 @@ void count_refused(Writes writes) {
     if (writes == Writes::kRecord) count_loss(schema::Loss::kLaneRefused);
 }
 
-ThreadLane* refuse(ThreadSlot& slot, std::uint32_t word, bool for_want_of_a_lane) {
-    slot.word = 0;
+bool refuse(ThreadSlot& slot, std::uint32_t word, bool for_want_of_a_lane) {
     slot.refused = word;
     slot.refused_lane = for_want_of_a_lane ? kRefusedBetweenTries : 0;
-    slot.inside = 0;
-    return nullptr;
+    slot.word = 0;
+    return false;
+}
+
+/// What a thread keeps of a capture, at its first record in it.
+void start_capture(ThreadSlot& slot) {
+    slot.sources = g_process.control->source_mask.load(std::memory_order_relaxed);
+    slot.pushed.start();
+}
+
+bool open_lane(ThreadSlot& slot) {
+    const int saved_errno = errno;
+    const bool opened = acquire_lane(slot.lane);
+    if (opened && threads != nullptr) threads->set_specific(exit_key, &slot);
+    errno = saved_errno;
+    return opened;
 }
 
 }  // namespace
@@ -63,35 +81,32 @@ void forget_thread() {
     t_slot = {};
 }
 
-ThreadLane* enter_hook(std::uint32_t word, Writes writes) {
+bool enter_hook(std::uint32_t word, Writes writes) {
     ThreadSlot& slot = t_slot;
-    if (slot.inside != 0) {
+    const std::uint32_t last = slot.word;
+    if (last == ThreadSlot::kInside) {
         if (writes == Writes::kRecord) count_loss(schema::Loss::kReentered);
-        return nullptr;
+        return false;
     }
     if (slot.refused == word && !asks_again(slot)) {
         if (slot.refused_lane != 0) count_refused(writes);
-        return nullptr;
+        return false;
     }
-    slot.inside = 1;
+    slot.word = ThreadSlot::kInside;
     std::atomic_signal_fence(std::memory_order_acq_rel);
     if (!selected(word)) return refuse(slot, word, false);
-    if (slot.lane == nullptr) {
-        const int saved_errno = errno;
-        ThreadLane* lane = acquire_lane();
-        if (lane != nullptr && threads != nullptr) threads->set_specific(exit_key, lane);
-        errno = saved_errno;
-        if (lane == nullptr) {
+    if (!slot.lane.is_open()) {
+        if (!open_lane(slot)) {
             count_refused(writes);
             return refuse(slot, word, true);
         }
-        slot.lane = lane;
         slot.refused = 0;
-    } else if (slot.word != word) {
-        slot.lane->start_generation();
+        start_capture(slot);
+    } else if (last != word) {
+        slot.lane.start_generation();
+        start_capture(slot);
     }
-    slot.word = word;
-    return slot.lane;
+    return true;
 }
 
 }  // namespace ringside::inject

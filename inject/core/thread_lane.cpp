@@ -10,10 +10,12 @@ namespace ringside::inject {
 using schema::RecordHeader;
 using schema::RecordKind;
 
-void ThreadLane::open(schema::LaneHeader* header, const Room& room) {
+void ThreadLane::open(schema::LaneHeader* header, const Room& room, InlineTexts* texts) {
     ring_ = schema::RingWriter(header, room);
     room_ = room;
+    texts_ = texts;
     ticks_source_ = g_process.ticks_source;
+    fast_depth_ = ticks_source_ == schema::TicksSource::kTsc ? schema::kOpenStackDepth : 0;
     depth_ = 0;
     growth_pause_ = 0;
     // A thread that ended while it served left its context on: take it back before this thread's first record.
@@ -29,13 +31,15 @@ void ThreadLane::open(schema::LaneHeader* header, const Room& room) {
 }
 
 void ThreadLane::update_fast_end() {
-    fast_end_ = attention_ != 0 ? 0 : ~0ull;
+    fast_end_ = attention_ != 0 ? 0 : ring_.free_end();
 }
 
-/// Room for a record, in the lane's next ring where this one is full.
+/// Room for a record, in the lane's next ring where this one is full. Once a round of the ring, so that the hot path need not look at the tail.
 schema::Cell* ThreadLane::make_room(std::uint32_t cells) {
     schema::Cell* out = ring_.reserve(cells);
-    return out == nullptr && grow() ? ring_.reserve(cells) : out;
+    if (out == nullptr && grow()) out = ring_.reserve(cells);
+    update_fast_end();
+    return out;
 }
 
 /// @return false: it is as large as it may get, or memory is short; records are dropped until the agent has come
@@ -86,9 +90,9 @@ NameId ThreadLane::intern(const char* text, std::size_t length, schema::Attribut
     const NameId id = intern_name(text, static_cast<std::uint32_t>(length), attribute);
     if (id != schema::kNoName) return id;
     count_loss(schema::Loss::kNamesFull);
-    pending_.length = static_cast<std::uint32_t>(
+    texts_->pending.length = static_cast<std::uint32_t>(
         length < schema::kMaxInlineNameBytes ? length : schema::kMaxInlineNameBytes);
-    std::memcpy(pending_.bytes, text, pending_.length);
+    std::memcpy(texts_->pending.bytes, text, texts_->pending.length);
     pending_valid_ = true;
     attention_ |= kInlineSeen;
     update_fast_end();
@@ -130,9 +134,9 @@ void ThreadLane::begin_too_deep() {
 
 void ThreadLane::keep_inline_text(std::uint32_t entry) {
     if (pending_valid_) {
-        open_texts_[entry] = pending_;
+        texts_->open[entry] = texts_->pending;
     } else {
-        open_texts_[entry].length = 0;
+        texts_->open[entry].length = 0;
     }
     pending_valid_ = false;
 }
@@ -147,7 +151,7 @@ void ThreadLane::remove_from_middle(std::uint32_t entry) {
         to.argument.store(from.argument.load(std::memory_order_relaxed), std::memory_order_relaxed);
         to.what.store(what, std::memory_order_relaxed);
         if (RecordHeader::unpack(what).name == schema::kInlineName)
-            open_texts_[i] = open_texts_[i + 1];
+            texts_->open[i] = texts_->open[i + 1];
     }
     --depth_;
     // SYNC(open): as in push_open().
@@ -177,7 +181,7 @@ bool ThreadLane::put_slow(const void* record, std::uint32_t cells, Ticks ticks,
     RecordHeader header = RecordHeader::unpack(local[0].words[0]);
     std::uint32_t name_cells = 0;
     if (header.name == schema::kInlineName) {
-        if (text == nullptr && pending_valid_) text = &pending_;
+        if (text == nullptr && pending_valid_) text = &texts_->pending;
         pending_valid_ = false;
         if (text == nullptr || text->length == 0) {
             header.name = schema::kNoName;

@@ -132,7 +132,9 @@ private:
 
     void put(typename Ring::Writer& writer, std::uint32_t size, std::uint32_t generation) {
         ++tried_[generation];
-        ModelCell* out = writer.reserve(size);
+        // As the shim's hot path does: it asks only where the cell is not known to be free.
+        ModelCell* out = size == 1 && writer.position() < writer.free_end() ? writer.next_cell()
+                                                                            : writer.reserve(size);
         if (out == nullptr && header_.ring.load(std::memory_order_relaxed) + 1 < plan_.rings) {
             writer.grow(room());
             out = writer.reserve(size);

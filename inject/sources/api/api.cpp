@@ -53,7 +53,7 @@ int active() {
 }
 
 /// The counter of ranges without a domain.
-constexpr std::uint32_t kNoDomain = PushDepths::no_domain(SourceId::kApi);
+constexpr std::uint32_t kNoDomain = PushKeys::no_domain(SourceId::kApi);
 
 /// Out of line, so that the common way keeps no register for it.
 [[gnu::noinline]] void push_with_care(const char* name, const ringside_attributes* given) {
@@ -134,7 +134,7 @@ void iteration(const char* name) {
     const HookScope hook(SourceId::kApi);
     if (!hook || name == nullptr) return;
     const NameId id = hook.lane().intern_cached(name);
-    const std::uint64_t wanted = static_cast<std::uint64_t>(t_slot.word) << 32 | id.value;
+    const std::uint64_t wanted = static_cast<std::uint64_t>(hook.word()) << 32 | id.value;
     for (Iterations& entry : g_iterations) {
         std::uint64_t present = entry.name.load(std::memory_order_acquire);
         // Free, or of a capture that is over.

@@ -25,7 +25,7 @@ void mark(Message message) {
 }
 
 /// The counter of ranges without a domain.
-constexpr std::uint32_t kNoDomain = PushDepths::no_domain(SourceId::kNvtx);
+constexpr std::uint32_t kNoDomain = PushKeys::no_domain(SourceId::kNvtx);
 
 std::uint32_t counter_of(const Domain* domain) {
     return domain != nullptr ? domain->push_counter : kNoDomain;
@@ -41,12 +41,10 @@ template <Core kIndex, class Message>
 }
 
 // Pushes and pops first try the way of those that find nothing unusual, and make no call there, whatever the compiler thinks of
-// their size; off, they look at two words.
+// their size; off, they look at the capture word alone. Where another tool wants the calls, those with care stand in their places.
 template <Core kIndex, class Message>
 [[gnu::flatten]] int push(Message message) {
     const std::uint32_t word = capture_word();
-    if (has_next()) [[unlikely]]
-        return push_with_care<kIndex>(message);
     if ((word & 1) == 0) [[likely]]
         return kNoPushPopTracking;
     if constexpr (std::is_same_v<Message, const char*>) {
@@ -73,8 +71,6 @@ template <Core kIndex, class Message>
 
 [[gnu::flatten]] int pop() {
     const std::uint32_t word = capture_word();
-    if (has_next()) [[unlikely]]
-        return pop_with_care();
     if ((word & 1) == 0 || pop_at_once(SourceId::kNvtx, kNoDomain, word)) [[likely]]
         return kNoPushPopTracking;
     return pop_with_care();
@@ -138,11 +134,9 @@ void domain_mark(Domain* domain, const EventAttributes* event) {
 
 [[gnu::flatten]] int domain_push(Domain* domain, const EventAttributes* event) {
     const std::uint32_t word = capture_word();
-    if (has_next()) [[unlikely]]
-        return domain_push_with_care(domain, event);
     if ((word & 1) == 0) [[likely]]
         return kNoPushPopTracking;
-    const NameId known = known_name(domain, event);
+    const NameId known = known_name(domain, event, word);
     if (known != schema::kNoName && push_at_once(SourceId::kNvtx, counter_of(domain), word, known))
         [[likely]]
         return kNoPushPopTracking;
@@ -159,8 +153,6 @@ void domain_mark(Domain* domain, const EventAttributes* event) {
 
 [[gnu::flatten]] int domain_pop(Domain* domain) {
     const std::uint32_t word = capture_word();
-    if (has_next()) [[unlikely]]
-        return domain_pop_with_care(domain);
     if ((word & 1) == 0 || pop_at_once(SourceId::kNvtx, counter_of(domain), word)) [[likely]]
         return kNoPushPopTracking;
     return domain_pop_with_care(domain);
@@ -257,6 +249,7 @@ AnyFunction any(Function* function) {
 }  // namespace
 
 AnyFunction core_call(std::uint32_t index) {
+    const bool goes_on = next_function(kCoreModule, index) != nullptr;
     switch (index) {
         case kMarkEx:
             return any(mark_ex);
@@ -275,11 +268,13 @@ AnyFunction core_call(std::uint32_t index) {
         case kRangePushEx:
             return any(push_ex);
         case kRangePushA:
-            return any(push<kRangePushA, const char*>);
+            return goes_on ? any(push_with_care<kRangePushA, const char*>)
+                           : any(push<kRangePushA, const char*>);
         case kRangePushW:
-            return any(push<kRangePushW, const wchar_t*>);
+            return goes_on ? any(push_with_care<kRangePushW, const wchar_t*>)
+                           : any(push<kRangePushW, const wchar_t*>);
         case kRangePop:
-            return any(pop);
+            return any(goes_on ? pop_with_care : pop);
         case kNameCategoryA:
             return any(category_narrow);
         case kNameCategoryW:
@@ -294,6 +289,7 @@ AnyFunction core_call(std::uint32_t index) {
 }
 
 AnyFunction core2_call(std::uint32_t index) {
+    const bool goes_on = next_function(kCore2Module, index) != nullptr;
     switch (index) {
         case kDomainMarkEx:
             return any(domain_mark);
@@ -302,9 +298,9 @@ AnyFunction core2_call(std::uint32_t index) {
         case kDomainRangeEnd:
             return any(domain_end);
         case kDomainRangePushEx:
-            return any(domain_push);
+            return any(goes_on ? domain_push_with_care : domain_push);
         case kDomainRangePop:
-            return any(domain_pop);
+            return any(goes_on ? domain_pop_with_care : domain_pop);
         case kDomainNameCategoryA:
             return any(domain_category_narrow);
         case kDomainNameCategoryW:
@@ -321,7 +317,7 @@ AnyFunction core2_call(std::uint32_t index) {
             return any(destroy);
         // Without another tool these are left as NVTX has them.
         case kDomainResourceCreate:
-            return next_function(kCore2Module, index) != nullptr ? any(create_resource) : nullptr;
+            return goes_on ? any(create_resource) : nullptr;
         default:
             return nullptr;
     }

@@ -6,12 +6,8 @@
 
 #include "inject/core/emit.hpp"
 #include "inject/core/injection.hpp"
-#include "inject/core/start_data.hpp"
 
 namespace ringside::inject::nvtx {
-
-// Every push and pop looks at it: not on a page of its own, behind the big tables.
-RINGSIDE_START_DATA constinit std::atomic<bool> g_has_next{false};
 
 namespace {
 
@@ -52,8 +48,6 @@ bool start_next_tool(GetExportTable get_table, bool* failed) {
 
 bool remember_next(std::uint32_t module, std::uint32_t index, AnyFunction function) {
     AnyFunction known = nullptr;
-    // Before our functions are in the table: whoever calls one sees it.
-    g_has_next.store(true, std::memory_order_relaxed);
     if (place(module, index).compare_exchange_strong(known, function, std::memory_order_relaxed) ||
         known == function)
         return true;

@@ -16,12 +16,6 @@ bool start_next_tool(GetExportTable get_table, bool* failed);
 /// @return false: another function stood in this place of an earlier copy, and is left alone
 bool remember_next(std::uint32_t module, std::uint32_t index, AnyFunction function);
 
-extern std::atomic<bool> g_has_next;
-/// Whether any function of another tool is remembered.
-inline bool has_next() {
-    return g_has_next.load(std::memory_order_relaxed);
-}
-
 /// @return null: none, or the tool does not want these calls
 AnyFunction next_function(std::uint32_t module, std::uint32_t index);
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "inject/core/emit.hpp"
-#include "inject/core/intern.hpp"
 #include "inject/sources/nvtx/abi.hpp"
 #include "inject/sources/nvtx/handles.hpp"
 
@@ -16,8 +15,9 @@ struct Event {
 
 /// @param attributes  as the program passes them; fields beyond its `size` are not there
 Event read_event(ThreadLane& lane, const Domain* domain, const EventAttributes* attributes);
-/// @return the id of an event that is a registered string of `domain` and nothing else, where it has been interned; else kNoName
-inline NameId known_name(const Domain* domain, const EventAttributes* event) {
+/// @param word  the capture word, on
+/// @return the id of an event that is a registered string of `domain` and nothing else, where this capture has interned it; else kNoName
+inline NameId known_name(const Domain* domain, const EventAttributes* event, std::uint32_t word) {
     if (event == nullptr || event->size < sizeof *event ||
         event->message_type != kMessageRegistered || event->message == nullptr ||
         (event->category | static_cast<std::uint32_t>(event->colour_type) |
@@ -25,7 +25,7 @@ inline NameId known_name(const Domain* domain, const EventAttributes* event) {
         return schema::kNoName;
     const auto* string = static_cast<const RegisteredString*>(event->message);
     const std::uint64_t plain = string->plain_name.load(std::memory_order_relaxed);
-    return string->domain == domain && plain >> 32 == names_epoch()
+    return string->domain == domain && plain >> 32 == word
                ? NameId{static_cast<std::uint32_t>(plain)}
                : schema::kNoName;
 }

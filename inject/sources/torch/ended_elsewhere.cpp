@@ -20,13 +20,12 @@ bool try_leave(Word& word, std::uint64_t expected, std::uint64_t range) {
     word.ticks.store(now().value, std::memory_order_relaxed);
     // SYNC(word): the time is there; pairs with the acquire in take_words().
     word.range.store(range, std::memory_order_release);
-    g_words_left.fetch_add(1, std::memory_order_release);
+    g_range.words_left.fetch_add(1, std::memory_order_release);
     return true;
 }
 
 }  // namespace
 
-constinit std::atomic<std::uint32_t> g_words_left{0};
 __thread std::uint32_t t_words_seen __attribute__((tls_model("initial-exec")));
 
 void leave_word(std::uint64_t range) {
@@ -44,7 +43,7 @@ void forget_words() {
 }
 
 void take_words(ThreadLane& lane) {
-    t_words_seen = g_words_left.load(std::memory_order_acquire);
+    t_words_seen = g_range.words_left.load(std::memory_order_acquire);
     if (lane.open_ranges() == 0) return;
     for (Word& word : g_words) {
         // SYNC(word): pairs with the release in try_leave().

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "inject/core/emit.hpp"
+#include "inject/sources/torch/range_access.hpp"
 
 namespace ringside::inject::torch {
 
@@ -16,8 +17,6 @@ void leave_word(std::uint64_t range);
 /// @thread while no callback is registered
 void forget_words();
 
-/// Counts words left.
-extern std::atomic<std::uint32_t> g_words_left;
 extern __thread std::uint32_t t_words_seen __attribute__((tls_model("initial-exec")));
 
 /// Ends those of this thread's open ranges of which there is word.
@@ -25,7 +24,9 @@ void take_words(ThreadLane& lane);
 
 /// The same, where there is word that this thread has not looked at.
 inline void end_what_ended_elsewhere(ThreadLane& lane) {
-    if (g_words_left.load(std::memory_order_relaxed) != t_words_seen) [[unlikely]]
+    // Most programs leave none: then nothing of the thread's is looked at.
+    const std::uint32_t left = g_range.words_left.load(std::memory_order_relaxed);
+    if (left != 0 && left != t_words_seen) [[unlikely]]
         take_words(lane);
 }
 

@@ -8,25 +8,15 @@
 #include "inject/sources/torch/collectives.hpp"
 #include "inject/sources/torch/ended_elsewhere.hpp"
 #include "inject/sources/torch/pools.hpp"
+#include "inject/sources/torch/range_access.hpp"
 #include "inject/sources/torch/shapes.hpp"
 
 namespace ringside::inject::torch {
 namespace {
 
-struct RangeApi {
-    const char* (*name)(const void* range);
-    bool (*is_async)(const void* range);  // may be null
-};
-
 struct Iterations {
     std::atomic<std::uint32_t> name;  // NameId; 0: free
     std::atomic<std::uint64_t> count;
-};
-
-// What every range needs, on one cache line. Written by prepare, before any callback is registered.
-struct alignas(64) RangeAccess {
-    RangeApi api;
-    RangeOffsets offsets;
 };
 
 constexpr std::uint32_t kAsyncSets = 128;
@@ -34,7 +24,6 @@ constexpr std::uint32_t kIterationNames = 64;
 constexpr char kStepPrefix[] = "Optimizer.step#";
 
 CalibrationApi g_calibration_api;
-constinit RangeAccess g_range{};
 CalibrationResult g_calibrated = CalibrationResult::kUnsupported;
 std::uint64_t g_handle;
 bool g_registered;
@@ -62,7 +51,7 @@ bool may_be_async(std::uint8_t scope) {
            g_range.api.is_async != nullptr;
 }
 
-void begin_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
+[[gnu::noinline]] void begin_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
     const std::uint64_t key = next_key();
     if (!g_async.put(reinterpret_cast<std::uint64_t>(range), key)) {
         count_loss(schema::Loss::kTableFull);
@@ -73,7 +62,7 @@ void begin_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
     lane.async_begin(SourceId::kTorch, scope, name, key, collective.sequence);
 }
 
-bool end_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
+[[gnu::noinline]] bool end_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
     std::uint64_t key = 0;
     if (!g_async.take(reinterpret_cast<std::uint64_t>(range), &key)) return false;
     lane.async_end(SourceId::kTorch, scope, lane.intern_cached(g_range.api.name(range)), key, 0);
@@ -86,14 +75,22 @@ bool may_end_elsewhere(std::uint8_t scope) {
            scope == static_cast<std::uint8_t>(schema::TorchScope::kUser);
 }
 
-void begin(ThreadLane& lane, const char* range, const ShapesText* shapes) {
+/// The range's name: most are short, and their texts where they were.
+NameId name_of(ThreadLane& lane, const char* range) {
+    const char* const text = g_range.api.name(range);
+    const NameId known = g_name_cache.find_short(text);
+    return known != schema::kNoName ? known : lane.intern_cached(text);
+}
+
+[[gnu::always_inline]] inline void begin(ThreadLane& lane, const char* range,
+                                         const ShapesText* shapes) {
     end_what_ended_elsewhere(lane);
     const std::uint8_t scope = scope_of(range);
     if (may_be_async(scope) && g_range.api.is_async(range)) [[unlikely]]
         return begin_async(lane, range, scope);
     // The range's name last: where the table is full, its bytes belong to what is interned last.
     const NameId inputs = shapes == nullptr ? schema::kNoName : intern_shapes(lane, *shapes);
-    const NameId name = lane.intern_cached(g_range.api.name(range));
+    const NameId name = name_of(lane, range);
     lane.begin_range(SourceId::kTorch, scope, name, reinterpret_cast<std::uint64_t>(range),
                      inputs.value);
 }
@@ -117,7 +114,7 @@ void* on_start_with_shapes(void** context_out, const char* range) {
 }
 
 // A boundary of the training loop: counted per name, in the whole process.
-void count_step(ThreadLane& lane, const char* range) {
+[[gnu::noinline]] void count_step(ThreadLane& lane, const char* range) {
     const char* const text = g_range.api.name(range);
     if (std::strncmp(text, kStepPrefix, sizeof kStepPrefix - 1) != 0) return;
     const NameId name = lane.intern(text, std::strlen(text));

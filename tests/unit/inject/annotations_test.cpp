@@ -70,15 +70,15 @@ TEST_CASE(
     "number") {
     Sandbox box;
     box.run([&] {  // of its own process: they are never taken back
-        std::set<std::uint32_t> counters{inject::PushDepths::no_domain(SourceId::kNvtx)};
-        for (std::uint64_t domain = 1; domain <= inject::PushDepths::kOwn; ++domain) {
+        std::set<std::uint32_t> counters{inject::PushKeys::no_domain(SourceId::kNvtx)};
+        for (std::uint64_t domain = 1; domain <= inject::PushKeys::kOwn; ++domain) {
             const std::uint32_t counter = inject::push_counter(SourceId::kNvtx, domain << 20);
             EXPECT(counters.insert(counter).second);
             EXPECT(inject::push_counter(SourceId::kNvtx, domain << 20) == counter);
         }
         const std::uint32_t beyond = inject::push_counter(SourceId::kItt, 1 << 20);
-        EXPECT(beyond < inject::PushDepths::kCounters);
-        EXPECT(beyond >= inject::PushDepths::kCounters - inject::PushDepths::kShared);
+        EXPECT(beyond < inject::PushKeys::kCounters);
+        EXPECT(beyond >= inject::PushKeys::kCounters - inject::PushKeys::kShared);
     });
 }
 
