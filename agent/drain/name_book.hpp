@@ -16,7 +16,7 @@ namespace ringside::agent {
 class NameBook {
 public:
     bool used(std::uint32_t id) const { return id - 1 < schema::kNameEntries && used_[id - 1]; }
-    /// Marks a name as used. An id beyond the table counts as a violation.
+    /// Marks a name as used. An id beyond the table counts as a violation; a name that can't be read is announced as lost.
     void use(MappedSegment& segment, std::uint32_t id) {
         if (!used(id)) [[unlikely]]
             first_use(segment, id);
@@ -34,6 +34,7 @@ public:
 
 private:
     void first_use(MappedSegment& segment, std::uint32_t id);
+    bool use_attribute(MappedSegment& segment, std::uint16_t attribute);
 
     std::bitset<schema::kNameEntries> used_;
     std::bitset<schema::kAttributeEntries + 1> attributes_used_;

@@ -267,9 +267,19 @@ TEST_CASE("names: ids, offsets and lengths that can't be right give no name and 
     ProcessDrainer drainer(*segment);
     drainer.start(0);
     lane.range(id, 1, 2);
+    const bool readable = entry->attribute.load() != 0;
     drain_once(rig, drainer);
     CHECK(drainer.kept() == 1);
     CHECK(drainer.violations() == 1);
+    NamesBatch names;
+    drainer.names().take(names);
+    const bool in_table = id <= schema::kNameEntries;
+    REQUIRE(names.names.size() == (in_table ? 1 : 0));
+    if (!in_table) return;
+    // What a record mentions is in the dump, whatever became of its text.
+    CHECK(names.names[0].id == id);
+    CHECK(names.names[0].text == (readable ? "name" : "<name lost>"));
+    CHECK(names.names[0].attribute == 0);
 }
 
 TEST_CASE("segment: one that is truncated under the reader is broken, and the reader lives") {
