@@ -27,6 +27,34 @@ def run_leaves_nothing(workspace):
         check(not [f for f in files if not f.endswith((".rsd", ".rsj"))], "in its output: %s", files)
 
 
+kStopsItsAgent = """
+import os, signal, torch
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        name, _, rest = open("/proc/%s/stat" % pid).read().partition("(")[2].rpartition(")")
+    except OSError:
+        continue
+    if name == "ringside-agent" and int(rest.split()[1]) == os.getppid():
+        os.kill(int(pid), signal.SIGSTOP)
+        torch.ones(2) + 1
+"""
+
+
+def a_run_whose_agent_hangs_has_its_trace(workspace):
+    """Nobody can make it answer: it is killed, and what it has not written is taken from the segments."""
+    root = os.path.join(workspace.root, "hangs")
+    os.makedirs(root, mode=0o700)
+    output = workspace.path("out-hangs")
+    child = workspace.ringside("run", "-o", output, "--node", "node", "--table", workspace.path("table-hangs"), "--", kPython, "-c", kStopsItsAgent,
+                               environment=dict(os.environ, RINGSIDE_DIR=root))
+    check("did not end within" in child.err() and "recovered" in child.err(), "it says:\n%s", child.err())
+    check(sorted(os.listdir(output)) == ["job.rsj", "node.rsd"], "in its output are %s", os.listdir(output))
+    check(not entries(root), "after a run whose agent hung: %s", entries(root))
+    with open(workspace.path("table-hangs")) as file:
+        table = file.read()
+    check("aten::add" in table and "lost 0" in table, "the table:\n%s", table)
+
+
 def an_interrupted_run_leaves_nothing(workspace):
     root = os.path.join(workspace.root, "interrupted")
     os.makedirs(root, mode=0o700)
@@ -99,7 +127,7 @@ def a_killed_agents_remains_are_adopted(workspace):
 
 
 def test(workspace):
-    for part in (run_leaves_nothing, an_interrupted_run_leaves_nothing, a_node_keeps_only_the_job_directory, a_killed_agents_remains_are_adopted):
+    for part in (run_leaves_nothing, a_run_whose_agent_hangs_has_its_trace, an_interrupted_run_leaves_nothing, a_node_keeps_only_the_job_directory, a_killed_agents_remains_are_adopted):
         part(workspace)
         print("%s: so" % part.__name__.replace("_", " "), flush=True)
 

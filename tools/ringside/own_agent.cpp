@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// An agent that was told to end writes what it still holds; beyond this it hangs.
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kPatience{10};
 /// How long one that does not answer may take to be gone, in ms.
 constexpr int kDying = 2000;
 
@@ -141,7 +141,7 @@ void OwnAgent::end() {
     ::kill(pid_, SIGTERM);
     if (!wait_at_most(pid_, signals_, kPatience)) {
         say("the agent (pid " + std::to_string(pid_) + ") did not end within " +
-            std::to_string(kPatience.count()) + " s: killed; what it had not written is lost");
+            std::to_string(kPatience.count()) + " s: killed");
         ::kill(pid_, SIGKILL);
         wait_at_most(pid_, signals_, kPatience);
     }

@@ -44,11 +44,12 @@ public:
     const std::string& job() const { return job_; }
     /// Whether it has ended by itself or been killed; waits a moment for one that is about to.
     bool is_gone() const;
+    /// Ends it: told to, and killed where it does not.
+    void end();
 
 private:
     OwnAgent(const OwnAgentOptions& options, SignalGuard& signals);
     Result<void> await_ready(int ready_descriptor);
-    void end();
     void remove_traces() const;
 
     SignalGuard& signals_;

@@ -16,6 +16,7 @@
 #include "agent/control/client.hpp"
 #include "agent/control/endpoint.hpp"
 #include "agent/control/recovery.hpp"
+#include "schema/frame.hpp"
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/index_beside.hpp"
 #include "tools/ringside/install_paths.hpp"
@@ -72,6 +73,14 @@ public:
     Workshop& operator=(const Workshop&) = delete;
 
     const std::string& name() const { return name_; }
+    /// The dump that an agent has ended there; empty: none.
+    std::string dump() const {
+        std::error_code error;
+        for (const auto& entry : fs::directory_iterator(path_, error)) {
+            if (entry.path().extension() == schema::kDumpExtension) return entry.path().string();
+        }
+        return "";
+    }
 
 private:
     std::string name_;
@@ -181,11 +190,13 @@ void say_bad_verdicts(const fbs::TraceReplyT& reply) {
 
 /// Ends what an agent that did not live to do so has left, and brings it into the output directory.
 Result<fbs::TraceReplyT> finish_without_agent(const std::string& root, const std::string& job,
-                                              const OutputDir& output) {
-    const auto recovery = agent::recover_directory(root, job, output.absolute());
+                                              const OutputDir& output, const Workshop& workshop) {
+    auto recovery = agent::recover_directory(root, job, output.absolute());
     if (!recovery) {
         return recovery.error();
     }
+    // One that was slow has ended in order after all.
+    if (recovery->dump.empty()) recovery->dump = workshop.dump();
     if (recovery->dump.empty()) {
         return Error{ErrorCode::kInternal,
                      "recover the trace: " + (recovery->found.empty()
@@ -204,8 +215,8 @@ Result<fbs::TraceReplyT> finish_without_agent(const std::string& root, const std
     if (!index_path) {
         return index_path.error();
     }
-    say("the agent was killed: its trace was recovered from its dump and from what the command's "
-        "processes left");
+    say("the agent did not end the trace: it was recovered from its dump and from what the "
+        "command's processes left");
     fbs::TraceReplyT reply;
     auto node = std::make_unique<fbs::TraceNodeT>();
     node->path = *dump_path;
@@ -259,10 +270,13 @@ Result<void> show(const Options& options, const fbs::TraceReplyT& reply) {
 }
 
 /// Everything after the command has ended. Its status is what counts: a failure of ours is said and no more.
-void conclude(const Options& options, const OwnAgent& agent, const OutputDir& output) {
+void conclude(const Options& options, OwnAgent& agent, const OutputDir& output,
+              const Workshop& workshop) {
     auto reply = finish(agent.endpoint(), output);
-    if (!reply && agent.is_gone()) {
-        reply = finish_without_agent(agent.root(), agent.job(), output);
+    // One that hangs is ended, whatever it takes: what it has not written still lies in the segments.
+    if (!reply && (agent.is_gone() || reply.error().code == ErrorCode::kNoAgent)) {
+        agent.end();
+        reply = finish_without_agent(agent.root(), agent.job(), output, workshop);
     }
     if (!reply) {
         fail(reply.error());
@@ -331,7 +345,7 @@ int run_traced(const Options& options, const Words& words) {
         return own_failure(agent.error());
     }
     const int status = run_command(command_of(target, words, paths->shim, root, job), signals);
-    conclude(options, **agent, *output);
+    conclude(options, **agent, *output, workshop);
     return status;
 }
 
