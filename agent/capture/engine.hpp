@@ -58,6 +58,11 @@ struct MemoryOptions {
     std::uint32_t most_lane_kib = schema::kDefaultMostLaneKib;    ///< its largest
 };
 
+struct RecoverOptions {
+    std::uint64_t id = 0;
+    std::string name;  ///< of the dump's folder beneath the output root
+};
+
 struct EngineOptions {
     std::string root;         ///< holds job directories
     std::string job;          ///< the directory beneath it
@@ -66,8 +71,9 @@ struct EngineOptions {
     MemoryOptions memory{};
     std::int64_t skew_offset_ns = 0;  ///< tests only
     double skew_drift_ppb = 0;        ///< tests only
-    /// A capture of an agent that died which can't be ended is an error, and nothing is drained then.
-    bool only_recover = false;
+    /// Who opens it only ends what agents that died have left: a capture that can't be ended is an error, and nothing is drained then; a window
+    /// becomes a capture of this id and name. Id 0: it is an agent's, which leaves a window as it is.
+    RecoverOptions recover{};
     bool standby = false;  ///< where another agent holds the directory: wait until it has ended
 };
 

@@ -33,7 +33,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
     const double cost = measure_record_cost_ns(calibration.source, calibration.ticks_per_second);
     ProcessTable table(std::move(*directory), std::move(*watch), options.memory);
     auto engine = std::make_unique<EngineImpl>(options, std::move(table), calibration, cost);
-    if (options.only_recover && engine->recover_error()) return *engine->recover_error();
+    if (options.recover.id != 0 && engine->recover_error()) return *engine->recover_error();
     engine->end_found_capture();
     return std::unique_ptr<Engine>(std::move(engine));
 }
@@ -51,8 +51,9 @@ EngineImpl::EngineImpl(EngineOptions options, ProcessTable table, const Calibrat
       calibration_(calibration),
       record_cost_ns_(record_cost_ns),
       table_(std::move(table)) {
+    find_window();
     find_capture(now_ticks());
-    if (options_.only_recover && recover_error_) return;
+    if (options_.recover.id != 0 && recover_error_) return;
     find(now_ticks());
     // Signals are for the thread that has asked for them; a SIGBUS is the faulting thread's own and stays open.
     sigset_t all, before;

@@ -98,6 +98,7 @@ private:
     void forget_aged();
 
     // after an agent that died (engine_recover.cpp)
+    void find_window();
     void find_capture(std::uint64_t now);
     void say_recovered(const CaptureNote& note, const schema::Error& error);
 
@@ -128,6 +129,7 @@ private:
     std::optional<CaptureReport> recovered_;
     std::string recovered_text_;
     std::string found_dump_;
+    bool window_found_ = false;  ///< the capture that was found is what a window has become
     std::string cut_text_;
     std::optional<schema::Error> recover_error_;
     std::unique_ptr<DrainBuffers> buffers_ = std::make_unique<DrainBuffers>();

@@ -1,10 +1,13 @@
 // After an agent that died: the capture that it left is found before a record is drained, gone on with, and ended; and what dead processes
 // left without any capture becomes a dump where somebody asks.
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "agent/capture/engine_impl.hpp"
+#include "agent/window/left_window.hpp"
+#include "agent/window/piece_file.hpp"
 #include "schema/frame.hpp"
 
 namespace ringside::agent {
@@ -27,6 +30,33 @@ CaptureRequest request_of(const CaptureNote& note) {
 }
 
 }  // namespace
+
+/// What an agent that died had in its window becomes a capture that it has left. The pieces stay until that is ended: whoever is interrupted
+/// here begins again. A capture that is there itself comes first.
+void EngineImpl::find_window() {
+    const std::string path = table_.directory().path();
+    const int directory = table_.directory().descriptor();
+    if (options_.recover.id == 0 || find_pieces(directory).empty() || read_note(path)) return;
+    CaptureRequest request;
+    request.id = options_.recover.id;
+    request.name = options_.recover.name;
+    const auto fail = [&](const Error& error) {
+        recovered_text_ = "the window of an agent that died: " + error.message;
+        recover_error_ = Error{error.code, "recover " + recovered_text_};
+    };
+    auto writer = DumpWriter::create({options_.output_root, request.name, options_.node});
+    if (!writer) return fail(writer.error());
+    const auto header = copy_left_window(directory, request.id, **writer);
+    if (!header) {
+        // Half a copy is of no use: all of it is still in the pieces.
+        ::unlink(((*writer)->path() + ".partial").c_str());
+        return fail(header.error());
+    }
+    request.options = header->options;
+    if (const auto noted = write_note(path, note_of(request, false)); !noted)
+        return fail(noted.error());
+    window_found_ = true;
+}
 
 /// The word is off already: nobody owned it. Without a capture here the drain thread would throw away what is to be kept.
 void EngineImpl::find_capture(std::uint64_t now) {
@@ -72,7 +102,9 @@ void EngineImpl::end_found_capture() {
                            [this](const auto& process) { return capture_->has_let_go(*process); });
     });
     recovered_ = last_ = finish_capture();
-    recovered_text_ = "the capture of an agent that died: " + std::to_string(last_->records) +
+    if (window_found_ && last_->complete) remove_pieces(table_.directory().descriptor());
+    const std::string what = window_found_ ? "window" : "capture";
+    recovered_text_ = "the " + what + " of an agent that died: " + std::to_string(last_->records) +
                       " records, " + std::to_string(last_->lost) + " lost, of " +
                       std::to_string(last_->processes.size()) + " processes, in " + last_->path +
                       (last_->error.empty() ? "" : " (" + last_->error + ")") + cut_text_;

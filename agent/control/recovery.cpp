@@ -12,7 +12,9 @@ schema::Result<Recovery> recover_directory(const std::string& root, const std::s
     options.job = job;
     options.output_root = output_root;
     options.node = default_node();
-    options.only_recover = true;
+    options.recover.id = new_capture_id();
+    options.recover.name =
+        "recovered-" + job + "-" + std::to_string(options.recover.id % 1'000'000);
     const auto engine = Engine::open(options);
     if (!engine) {
         return engine.error();
@@ -23,8 +25,8 @@ schema::Result<Recovery> recover_directory(const std::string& root, const std::s
     recovery.dump = (*engine)->status().found_dump;
     if (!recovery.capture && recovery.dump.empty()) {
         CaptureRequest request;
-        request.id = new_capture_id();
-        request.name = "recovered-" + job + "-" + std::to_string(request.id % 1'000'000);
+        request.id = options.recover.id;
+        request.name = options.recover.name;
         const auto left = (*engine)->take_left_behind(request);
         if (!left) {
             return left.error();

@@ -88,6 +88,8 @@ public:
     std::string path() const;
     /// True once something was not kept; nothing more will be.
     bool closed() const { return full_ || error_ != 0; }
+    /// Why a write has failed, and what to do; only where one has.
+    std::string failure() const;
 
 private:
     DumpWriter(OutputFolder folder, FrameFile file, DumpRequest request);
@@ -95,7 +97,6 @@ private:
     bool append(Make&& make, bool bounded);
     bool write(const flatbuffers::FlatBufferBuilder& chunk, bool bounded);
     void take_final_name(DumpReceipt& receipt);
-    std::string failure() const;
 
     OutputFolder folder_;
     FrameFile file_;

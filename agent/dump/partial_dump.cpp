@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "schema/dump_generated.h"
+#include "agent/dump/chunk_facts.hpp"
 #include "schema/frame.hpp"
 
 namespace ringside::agent {
@@ -19,56 +19,6 @@ using schema::ErrorCode;
 /// Far beyond what a node runs: a dump that claims more is damaged.
 constexpr std::uint32_t kMostProcesses = 1u << 20;
 constexpr flatbuffers::uoffset_t kDeepest = 64, kMostTables = 1u << 24;
-
-std::string text(const flatbuffers::String* string) {
-    return string == nullptr ? "" : string->str();
-}
-
-schema::ClockSnapshot clock_of(const fbs::Clock* clock) {
-    if (clock == nullptr) return {};
-    return {clock->ticks(), clock->monotonic_ns(), clock->realtime_ns(), clock->width_ticks()};
-}
-
-std::vector<std::uint64_t> numbers(const flatbuffers::Vector<std::uint64_t>* list) {
-    return list == nullptr ? std::vector<std::uint64_t>()
-                           : std::vector<std::uint64_t>(list->begin(), list->end());
-}
-
-LaneContext context_of(const fbs::Context* context) {
-    if (context == nullptr) return {};
-    return {static_cast<schema::ContextState>(context->state()), context->key(),
-            context->trace_hi(), context->trace_lo(), context->span()};
-}
-
-ProcessEndFacts end_of(const fbs::ProcessEnd& end) {
-    return {end.process(),    static_cast<Fate>(end.fate()), end.ticks(), numbers(end.losses()),
-            end.violations(), end.start_delay_ns()};
-}
-
-SegmentFacts segment_of(const fbs::Process& from) {
-    SegmentFacts facts;
-    facts.id = {from.pid_namespace(), static_cast<std::uint32_t>(from.pid()), from.start_ticks()};
-    facts.parent_pid = from.parent_pid();
-    facts.uid = from.uid();
-    facts.rank = from.rank();
-    facts.worker_id = from.worker_id();
-    facts.ticks_source = static_cast<schema::TicksSource>(from.ticks_source());
-    facts.load_clock = clock_of(from.load_clock());
-    facts.capture_clock = clock_of(from.capture_clock());
-    facts.job = text(from.job());
-    facts.executable = text(from.executable());
-    if (from.command_line() != nullptr) {
-        for (const auto* word : *from.command_line()) facts.command_line.push_back(word->str());
-    }
-    if (from.sources() != nullptr) {
-        for (const fbs::Source* source : *from.sources()) {
-            facts.sources.push_back({static_cast<schema::SourceId>(source->id()),
-                                     static_cast<schema::SourceLevel>(source->level()),
-                                     text(source->reason())});
-        }
-    }
-    return facts;
-}
 
 class PartialReader {
 public:
@@ -101,48 +51,25 @@ private:
         if (header.min_reader() > schema::kDumpVersion || header.calibration() == nullptr)
             return false;
         dump_.has_header = true;
-        const fbs::Calibration& clock = *header.calibration();
-        dump_.header = {text(header.job()),
-                        header.capture_id(),
-                        {clock.reference_ticks(), clock.reference_ns(), clock.ticks_per_second(),
-                         clock.error_ppb(), static_cast<schema::TicksSource>(clock.ticks_source())},
-                        header.start_ticks(),
-                        header.options(),
-                        header.min_reader() > schema::kPlainDumpVersion};
+        dump_.header = facts_of(header);
         return true;
     }
 
     bool take(const fbs::Process& from) {
         if (from.index() >= kMostProcesses || from.index() > dump_.processes.size()) return false;
         if (from.index() == dump_.processes.size()) dump_.processes.emplace_back();
-        ProcessFacts& facts = dump_.processes[from.index()].facts;
-        facts = {};
-        facts.index = from.index();
-        facts.host_pid = from.host_pid();
-        facts.worker_name = text(from.worker_name());
-        facts.segment = segment_of(from);
-        facts.losses_before = numbers(from.losses_before());
-        facts.start_delay_ns = from.start_delay_ns();
-        if (from.end() != nullptr) facts.end = end_of(*from.end());
-        facts.end_reason = text(from.end_reason());
+        dump_.processes[from.index()].facts = facts_of(from);
         return true;
     }
 
     bool take(const fbs::Names& from) {
         if (from.process() >= dump_.processes.size()) return false;
-        NamesBatch& names = dump_.processes[from.process()].names;
-        names.process = from.process();
-        if (from.names() != nullptr) {
-            for (const fbs::Name* name : *from.names())
-                names.names.push_back(
-                    {name->id(), text(name->text()), name->flags(), name->attribute()});
-        }
-        if (from.attributes() != nullptr) {
-            for (const fbs::Attribute* attribute : *from.attributes())
-                names.attributes.push_back({attribute->id(), attribute->domain(),
-                                            attribute->category(), attribute->colour(),
-                                            attribute->payload()});
-        }
+        NamesBatch& known = dump_.processes[from.process()].names;
+        NamesBatch more = facts_of(from);
+        known.process = from.process();
+        std::move(more.names.begin(), more.names.end(), std::back_inserter(known.names));
+        known.attributes.insert(known.attributes.end(), more.attributes.begin(),
+                                more.attributes.end());
         return true;
     }
 
@@ -165,37 +92,33 @@ private:
                            [&](const fbs::Block* block) { return take(*block); });
     }
 
-    bool take(const fbs::Block& block) {
-        if (block.process() >= dump_.processes.size() || block.lane() >= schema::kMaxLanes)
+    bool take(const fbs::Block& stored) {
+        if (stored.process() >= dump_.processes.size() || stored.lane() >= schema::kMaxLanes)
             return false;
-        PartialProcess& process = dump_.processes[block.process()];
-        const schema::LaneId lane{block.lane(), block.generation()};
-        auto account =
-            std::find_if(process.accounts.rbegin(), process.accounts.rend(),
-                         [&](const LaneAccount& candidate) { return candidate.lane == lane; });
+        const Block block = facts_of(stored);
+        PartialProcess& process = dump_.processes[block.process];
+        auto account = std::find_if(
+            process.accounts.rbegin(), process.accounts.rend(),
+            [&](const LaneAccount& candidate) { return candidate.lane == block.lane; });
         if (account == process.accounts.rend()) {
-            process.accounts.emplace_back().lane = lane;
+            process.accounts.emplace_back().lane = block.lane;
             account = process.accounts.rbegin();
         }
-        account->tid = block.tid();
-        account->kept += block.records();
-        LaneCarry& carry = process.carries[block.lane()];
-        if (block.last() < carry.position) return false;
-        carry = {lane,
-                 block.last(),
-                 block.base_ticks(),
-                 {},
-                 context_of(block.end_context()),
-                 static_cast<std::size_t>(process.accounts.rend() - account) - 1};
+        account->tid = block.thread.tid;
+        account->kept += block.records;
+        LaneCarry& carry = process.carries[block.lane.index];
+        if (block.last < carry.position) return false;
+        carry = {
+            block.lane,        block.last,
+            block.base_ticks,  {},
+            block.end_context, static_cast<std::size_t>(process.accounts.rend() - account) - 1};
         // Of an agent that did not know it yet: what was lost and outside is not told.
-        const fbs::LaneTally* tally = block.tally();
-        if (tally == nullptr) return true;
-        carry.tally = {tally->records(), tally->dropped(),          tally->outside(),
-                       tally->lost(),    tally->first_lost_ticks(), tally->last_lost_ticks()};
-        account->outside = tally->outside();
-        account->lost = tally->lost();
-        account->first_lost_ticks = tally->first_lost_ticks();
-        account->last_lost_ticks = tally->last_lost_ticks();
+        if (stored.tally() == nullptr) return true;
+        carry.tally = block.tally;
+        account->outside = block.tally.outside;
+        account->lost = block.tally.lost;
+        account->first_lost_ticks = block.tally.first_lost_ticks;
+        account->last_lost_ticks = block.tally.last_lost_ticks;
         return true;
     }
 

@@ -78,40 +78,6 @@ private:
 
 }  // namespace
 
-Block block_of(const fbs::Block& stored) {
-    Block block;
-    block.process = stored.process();
-    block.lane = {stored.lane(), stored.generation()};
-    block.thread.tid = stored.tid();
-    if (stored.thread_name() != nullptr) {
-        auto& name = block.thread.thread_name;
-        std::memcpy(name.data(), stored.thread_name()->data(),
-                    std::min<std::size_t>(stored.thread_name()->size(), name.size() - 1));
-    }
-    block.first = stored.first();
-    block.last = stored.last();
-    block.base_ticks = stored.base_ticks();
-    block.records = stored.records();
-    if (const fbs::Context* context = stored.context()) {
-        block.context = {static_cast<schema::ContextState>(context->state()), context->key(),
-                         context->trace_hi(), context->trace_lo(), context->span()};
-    }
-    if (const fbs::Context* context = stored.end_context()) {
-        block.end_context = {static_cast<schema::ContextState>(context->state()), context->key(),
-                             context->trace_hi(), context->trace_lo(), context->span()};
-    }
-    if (const fbs::LaneTally* tally = stored.tally()) {
-        block.tally.records = tally->records();
-        block.tally.dropped = tally->dropped();
-    }
-    if (stored.open() != nullptr) {
-        for (const fbs::OpenRange* open : *stored.open())
-            block.open.push_back({open->begin(), open->key(), open->argument(), open->what()});
-    }
-    if (stored.data() != nullptr) block.data.assign(stored.data()->begin(), stored.data()->end());
-    return block;
-}
-
 void keep_open_part(Block& block, const TickRange& range) {
     std::erase_if(block.open, [&](const OpenRange& open) { return !range.contains(open.begin); });
 }

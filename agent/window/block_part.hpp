@@ -1,14 +1,10 @@
-// A block of a dump as the drain's, and the part of it that a range keeps. Pure.
+// The part of a block that a range keeps. Pure.
 #pragma once
 
 #include "agent/drain/accounts.hpp"
 #include "agent/drain/sink.hpp"
-#include "schema/dump_generated.h"
 
 namespace ringside::agent {
-
-/// Copies a block out of a verified chunk.
-Block block_of(const fbs::Block& stored);
 
 /// Leaves in `block` what a capture of that range keeps: its records decoded, those outside left out as a gap, the context followed to the
 /// first that stays, open ranges that began outside taken off.

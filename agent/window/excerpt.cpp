@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "agent/dump/chunk_facts.hpp"
 #include "agent/window/block_part.hpp"
 #include "agent/window/piece_file.hpp"
 
@@ -151,7 +152,7 @@ void Excerpt::copy_blocks(const fbs::Blocks& blocks, const FrameRef& frame) {
         Included* process = included_of(stored->process());
         if (process == nullptr) continue;
         tell(*process);
-        Block block = block_of(*stored);
+        Block block = facts_of(*stored);
         LaneSum& lane = lane_of(block.process, block.lane, block.thread.tid);
         if (!whole && !keep_part(block, range, lane.account.outside)) {
             lose(lane.account, block.records, range.start, frame.facts.sealed_ticks);

@@ -62,7 +62,9 @@ schema::Result<std::unique_ptr<Window>> Window::create(FileHandle directory,
 
 int Window::begin_piece(std::uint64_t now_ticks) {
     if (const int error = store_.begin_piece(now_ticks); error != 0) return error;
-    untold_ = !append([&](auto& builder) { build_header(builder, header_, node_); }, {});
+    DumpHeader header = header_;
+    header.start_ticks = now_ticks;
+    untold_ = !append([&](auto& builder) { build_header(builder, header, node_); }, {});
     return 0;
 }
 

@@ -29,7 +29,7 @@ public:
 
     /// Begins an empty window; pieces that lie in the directory are removed: whoever wants them has asked for them before.
     /// @param directory   the job directory
-    /// @param header      of each piece; its start is the window's
+    /// @param header      of each piece, but for the start: here the window's, there its own
     /// @param clock       now, in ticks; what was drained before a call of it began before its value
     /// @errors Refused: the file system has no room for it; Usage: can't be written
     static schema::Result<std::unique_ptr<Window>> create(FileHandle directory,

@@ -2,7 +2,7 @@
 """`ringside arm` and `trace --history`: what came before the trigger is in the dump, exactly as far back as it was asked for; what is older
 is said. The job marks numbers (workloads/numbered.c) and notes when it made each.
 
-    armed.py CASE PROGRAM        CASE: history flood kill9
+    armed.py CASE PROGRAM        CASE: history flood kill9 recover
 """
 import mmap
 import os
@@ -95,9 +95,13 @@ def check_exact(job, dump, history_ns, asked_ns):
     return sum(map(len, lanes.values()))
 
 
+def _begins(job, thread, first, start):
+    return job.when(thread, first)[1] >= start - kSlackNs and (first == 0 or job.when(thread, first - 1)[0] <= start + kSlackNs)
+
+
 def _fits(job, thread, numbers, start, stop):
     first, last = numbers[0], numbers[-1]
-    return (job.when(thread, first)[1] >= start - kSlackNs and (first == 0 or job.when(thread, first - 1)[0] <= start + kSlackNs) and
+    return (_begins(job, thread, first, start) and
             job.when(thread, last)[0] <= stop + kSlackNs and job.when(thread, last + 1)[1] >= stop - kSlackNs)
 
 
@@ -185,8 +189,7 @@ def kill9(workspace, program):
     job = Numbers(workspace, node, program, 200_000)
     arm(workspace, node, "--keep", "2s", "--max-bytes", "64M")
     wait_until("the window to age", lambda: status(workspace, node)["window"]["aged_records"] > 0)
-    os.kill(node.agent.pid, signal.SIGKILL)
-    node.agent.wait(expect=-signal.SIGKILL)
+    kill_agent(node)
     made = [job.made(t) for t in range(kThreads)]
     left = pieces(node)
     check(len(left) > 2, "a killed agent leaves %s", left)
@@ -222,5 +225,59 @@ def kill9(workspace, program):
     again.wait(20)
 
 
+def kill_agent(node):
+    os.kill(node.agent.pid, signal.SIGKILL)
+    node.agent.wait(expect=-signal.SIGKILL)
+
+
+def recover(workspace, program):
+    """kill -9 of the agent, then `ringside recover`: one dump of the window and of what the job has written since, no number twice, none missing that is
+    not counted; the pieces are gone. Once from a window that has aged, with a job that goes on; once from its first second, with one that is dead."""
+    for aged in (True, False):
+        node = Node(workspace, "aged" if aged else "young")
+        job = Numbers(workspace, node, program, 200_000)
+        arm(workspace, node, "--keep", "2s" if aged else "60s", "--max-bytes", "64M")
+        wait_until("the window to fill", lambda: status(workspace, node)["window"]["aged_records"] > 0 if aged else
+                   status(workspace, node)["window"]["holds_ns"] > kSecond, children=[job.child])
+        kill_agent(node)
+        at_kill = [job.made(t) for t in range(kThreads)]
+        wait_until("the job to go on", lambda: all(job.made(t) > at_kill[t] + 500 for t in range(kThreads)), children=[job.child])
+        if not aged:
+            job.child.send(signal.SIGKILL)
+            job.child.wait(expect=-signal.SIGKILL)
+        before = [job.made(t) for t in range(kThreads)]
+        left = pieces(node)
+        output = workspace.path("recovered-" + node.name)
+        told = workspace.json("recover", "--dir", node.root, "--job", node.job, "-o", output, expect=None)[0]
+        after = [job.made(t) for t in range(kThreads)]
+        check("the window of an agent that died" in told["found"] and told["complete"] and told["lost"] == 0, "recover says %s", told)
+        check(not pieces(node), "recovered, pieces stay: %s", pieces(node))
+        read = Job(output)
+        check(not read.problems(), "the reader: %s", "; ".join(read.problems()))
+        dump = read.dumps[0]
+        lanes = numbers_of(dump)
+        check(len(lanes) == kThreads and dump.footer.lost == 0, "%d lanes, %d lost", len(lanes), dump.footer.lost)
+        for lane, numbers in lanes.items():
+            check(numbers == list(range(numbers[0], numbers[0] + len(numbers))), "lane %d is not in a row: %s ...", lane, numbers[:5])
+            # Whichever thread was first got the first lane. A dead one's last number may have been made and not been marked, or the other way round.
+            check(any(before[t] - 2 <= numbers[-1] <= after[t] + 1 for t in range(kThreads)),
+                  "lane %d ends at %d; made were %s to %s", lane, numbers[-1], before, after)
+            total = [l for l in dump.footer.lanes if l.lane == lane][0]
+            check(total.written == total.kept + total.outside and total.kept >= len(numbers), "lane %d: %s", lane, total)
+        start = dump.node_ns(dump.footer.start_ticks)
+        check(any(all(_begins(job, thread, lanes[lane][0], start) for lane, thread in zip(sorted(lanes), order))
+                  for order in (range(kThreads), reversed(range(kThreads)))), "the numbers do not begin at %d: %s", start, {k: v[0] for k, v in lanes.items()})
+        reach = (dump.node_ns(dump.footer.stop_ticks) - dump.node_ns(dump.footer.start_ticks)) / 1e9
+        check(reach > (2 if aged else 1), "it reaches back %.3f s", reach)
+        print("%s: %d pieces, %.3f s, numbers %s" % (node.name, len(left), reach, {k: (v[0], v[-1]) for k, v in lanes.items()}), flush=True)
+        again = workspace.ringside("recover", "--dir", node.root, "--job", node.job, "-o", workspace.path("none"), expect=None)
+        check(again.process.returncode == 3, "a second time there is nothing: %s", again.out())
+        if aged:
+            job.end()
+            workspace.ringside("recover", "--dir", node.root, "--job", node.job, "-o", workspace.path("rest"), expect=None)
+        check(not node.segments(), "segments stay: %s", node.segments())
+        os.unlink(node.endpoint[len("ipc://"):])  # of an agent that was killed
+
+
 case, program = sys.argv[1:3]
-main(lambda workspace: {"history": history, "flood": flood, "kill9": kill9}[case](workspace, program), "armed_" + case)
+main(lambda workspace: {"history": history, "flood": flood, "kill9": kill9, "recover": recover}[case](workspace, program), "armed_" + case)

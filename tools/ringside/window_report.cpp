@@ -88,7 +88,9 @@ std::string left_text(std::uint32_t pieces, std::uint64_t bytes) {
         return "";
     }
     return std::to_string(pieces) + " pieces, " + bytes_text(bytes) +
-           ", left by an agent that died; `ringside disarm` removes them";
+           ", left by an agent that died; `ringside recover`, once no agent is here, makes a dump "
+           "of "
+           "them, `ringside disarm` removes them";
 }
 
 }  // namespace ringside::tools

@@ -223,7 +223,7 @@ TEST_CASE("engine: what can't be ended now can be tried again; who only recovers
     std::filesystem::rename(folder, away);
     std::ofstream(folder) << "no folder";
     EngineOptions only = node.options();
-    only.only_recover = true;
+    only.recover = {99, "recovered"};
     const auto refused = Engine::open(only);
     REQUIRE_FALSE(refused);
     CHECK(refused.error().message.find("of an agent that died") != std::string::npos);

@@ -10,73 +10,13 @@
 
 #include "agent/window/block_part.hpp"
 #include "agent/window/loss_log.hpp"
-#include "agent/window/piece_file.hpp"
-#include "agent/window/window.hpp"
-#include "schema/block_codec.hpp"
-#include "tests/unit/agent_data/fake_job.hpp"
+#include "tests/unit/agent_data/window_rig.hpp"
 
 using namespace ringside;
 using namespace ringside::agent;
 using namespace ringside::agent::testing;
 
 namespace {
-
-/// A block of `count` ranges that begin at base, base + 10, ...; their arguments count from `first`.
-Block make_block(std::uint64_t first, std::uint32_t count, std::uint64_t base) {
-    Block block;
-    block.first = first;
-    block.last = first + count;
-    block.base_ticks = block.earliest_ticks = base;
-    block.records = count;
-    block.data.resize(count * schema::kMaxEncodedRecordBytes);
-    schema::BlockEncoder encoder(block.base_ticks);
-    std::uint8_t* out = block.data.data();
-    for (std::uint32_t i = 0; i < count; ++i) {
-        const std::uint64_t words[4] = {
-            schema::RecordHeader{schema::RecordKind::kRange, 1, 0x10, {}}.pack(), base + i * 10,
-            base + i * 10 + 5, first + i};
-        out = encoder.record(words, out);
-    }
-    block.data.resize(static_cast<std::size_t>(out - block.data.data()));
-    return block;
-}
-
-/// A window on a directory of its own, whose clock the test turns.
-struct Rig {
-    TemporaryDirectory top;
-    std::uint64_t now = 1000;
-    std::unique_ptr<Window> window;
-    std::uint64_t position = 0;
-
-    FileHandle directory() const {
-        return FileHandle(::open(top.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    }
-    void open(const WindowBounds& bounds) {
-        DumpHeader header;
-        header.calibration.ticks_per_second = 1e9;
-        header.start_ticks = now;
-        auto made = Window::create(directory(), header, "node", bounds, [this] { return now; });
-        REQUIRE(made);
-        window = std::move(*made);
-    }
-    bool put(std::uint32_t count) {
-        const Block block = make_block(position, count, now);
-        const Block* const list[] = {&block};
-        position += count;
-        return window->blocks(list);
-    }
-    std::vector<std::uint64_t> positions() const {
-        std::vector<std::uint64_t> found;
-        const FileHandle folder = directory();
-        read_pieces(folder.get(), [&](std::uint64_t, const fbs::Chunk& chunk) {
-            if (const auto* blocks = chunk.body_as_Blocks()) {
-                for (const fbs::Block* block : *blocks->blocks()) found.push_back(block->first());
-            }
-            return true;
-        });
-        return found;
-    }
-};
 
 std::vector<std::uint64_t> arguments_of(const Block& block) {
     std::vector<std::uint64_t> arguments;
@@ -98,7 +38,7 @@ std::vector<std::uint64_t> arguments_of(const Block& block) {
 }  // namespace
 
 TEST_CASE("window: what is older than it keeps goes piece by piece, and is counted") {
-    Rig rig;
+    WindowRig rig;
     rig.open({8000, 1 << 20});
     for (int i = 0; i < 100; ++i) {
         CHECK(rig.put(10));
@@ -119,7 +59,7 @@ TEST_CASE("window: what is older than it keeps goes piece by piece, and is count
 }
 
 TEST_CASE("window: its bytes stay within the bound, the newest is kept") {
-    Rig rig;
+    WindowRig rig;
     constexpr std::uint64_t kBound = 100'000;
     rig.open({1'000'000'000, kBound});
     for (int i = 0; i < 1000; ++i) {
@@ -142,7 +82,7 @@ TEST_CASE("window: its bytes stay within the bound, the newest is kept") {
 }
 
 TEST_CASE("window: an idle one begins no new pieces") {
-    Rig rig;
+    WindowRig rig;
     rig.open({8000, 1 << 20});
     for (int i = 0; i < 100; ++i) {
         rig.now += 5000;
@@ -152,7 +92,7 @@ TEST_CASE("window: an idle one begins no new pieces") {
 }
 
 TEST_CASE("window: what a reader has pinned stays until it has passed, up to twice the bound") {
-    Rig rig;
+    WindowRig rig;
     constexpr std::uint64_t kBound = 50'000;
     rig.open({1'000'000'000, kBound});
     for (int i = 0; i < 20; ++i) {
@@ -186,7 +126,7 @@ TEST_CASE("window: what a reader has pinned stays until it has passed, up to twi
 }
 
 TEST_CASE("window: a reader waits for the next frame, and ends at the mark") {
-    Rig rig;
+    WindowRig rig;
     rig.open({1'000'000'000, 1 << 20});
     std::atomic<std::uint64_t> read{0};
     PieceCursor cursor = rig.window->store().pin(0);
@@ -208,7 +148,7 @@ TEST_CASE("window: a reader waits for the next frame, and ends at the mark") {
 
 TEST_CASE(
     "window: pieces are this user's alone, and outlive their window; a torn end is left out") {
-    Rig rig;
+    WindowRig rig;
     rig.open({8000, 1 << 20});
     for (int i = 0; i < 6; ++i) {
         REQUIRE(rig.put(10));
@@ -237,7 +177,7 @@ TEST_CASE(
 }
 
 TEST_CASE("window: a new one begins empty, whatever a dead agent has left") {
-    Rig rig;
+    WindowRig rig;
     rig.open({8000, 1 << 20});
     REQUIRE(rig.put(10));
     rig.window.reset();
