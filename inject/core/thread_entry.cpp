@@ -19,15 +19,19 @@ constinit const ThreadFunctions* threads = nullptr;  // null: there is no key
 /// Runs at the thread's end. Hooks in later destructors make a new lane, and the C library then calls this once more.
 void at_thread_exit(void*) {
     ThreadSlot& slot = t_slot;
-    const bool inside = slot.word == ThreadSlot::kInside;
-    slot.word = 0;
-    // A forked child's threads are not those whose lanes these were.
     if (!slot.lane.is_open()) return;
+    const bool inside = slot.word == ThreadSlot::kInside;
+    // A signal handler's hook finds the lane neither half closed nor the thread's any more.
+    slot.word = ThreadSlot::kInside;
+    std::atomic_signal_fence(std::memory_order_acq_rel);
+    // A forked child's threads are not those whose lanes these were.
     if (inside) {
         slot.lane = {};
     } else {
         release_lane(slot.lane);
     }
+    std::atomic_signal_fence(std::memory_order_acq_rel);
+    slot.word = 0;
 }
 
 bool selected(std::uint32_t word) {
