@@ -91,8 +91,9 @@ private:
             block.process = process->second.index;
             if (keep(block)) kept.push_back(std::move(block));
         }
-        std::vector<const Block*> list;
-        for (const Block& block : kept) list.push_back(&block);
+        std::vector<const Block*> list(kept.size());
+        std::transform(kept.begin(), kept.end(), list.begin(),
+                       [](const Block& block) { return &block; });
         writer_.reserve_footer(turns_.size(), processes_.size());
         if (!list.empty()) writer_.blocks(list);
     }
