@@ -20,13 +20,14 @@ namespace ringside::inject {
 namespace {
 
 void in_child() {
-    forget_thread();
+    const bool forgotten = forget_thread();
     reset_budget_after_fork();
     // No look at the loaded objects here: another thread may have held the loader's lock when the parent forked.
     // Nor at capture_word(): until the child has a segment it says off.
     const std::uint32_t word = g_process.control->capture_word.load(std::memory_order_acquire);
     const bool needed = (word & 1) != 0 || has_helper_thread() || any_source_ready();
-    replace_segment_after_fork(needed ? ForkedSegment::kNow : ForkedSegment::kIfNeeded);
+    const ForkedSegment wanted = needed ? ForkedSegment::kNow : ForkedSegment::kIfNeeded;
+    replace_segment_after_fork(forgotten ? wanted : ForkedSegment::kNever);
     reset_capture_after_fork();
     restart_helper_thread_after_fork();
 }

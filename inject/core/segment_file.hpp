@@ -19,7 +19,8 @@ FileDescriptor own_job_directory();
 
 /// When a forked child gets its segment.
 enum class ForkedSegment {
-    kNow,       ///< a framework is there, or a capture runs
+    kNow,    ///< a framework is there, or a capture runs
+    kNever,  ///< a hook that was interrupted by the fork still writes into the parent's: it gets memory of nobody, and the child is not traced
     kIfNeeded,  ///< most children of programs without a framework only exec: make_pending_segment() makes it should they stay
 };
 

@@ -24,8 +24,8 @@ void at_thread_exit(void*) {
     // A signal handler's hook finds the lane neither half closed nor the thread's any more.
     slot.word = ThreadSlot::kInside;
     std::atomic_signal_fence(std::memory_order_acq_rel);
-    // A forked child's threads are not those whose lanes these were.
-    if (inside) {
+    // A forked child's threads are not those whose lanes these were; nor are a child's that no handler of ours has seen.
+    if (inside || is_off_for_good()) {
         slot.lane = {};
     } else {
         release_lane(slot.lane);
@@ -81,14 +81,15 @@ void prepare_thread_exit() {
         threads = functions;
 }
 
-void forget_thread() {
+bool forget_thread() {
+    if (t_slot.word == ThreadSlot::kInside) return false;
     t_slot = {};
+    return true;
 }
 
 bool enter_hook(std::uint32_t word, Writes writes) {
     ThreadSlot& slot = t_slot;
-    const std::uint32_t last = slot.word;
-    if (last == ThreadSlot::kInside) {
+    if (slot.word == ThreadSlot::kInside) {
         if (writes == Writes::kRecord) count_loss(schema::Loss::kReentered);
         return false;
     }
@@ -96,8 +97,9 @@ bool enter_hook(std::uint32_t word, Writes writes) {
         if (slot.refused_lane != 0) count_refused(writes);
         return false;
     }
-    slot.word = ThreadSlot::kInside;
-    std::atomic_signal_fence(std::memory_order_acq_rel);
+    // In one piece: a signal handler's hook before it may open the lane, and begin a range that stays.
+    const std::uint32_t last =
+        __atomic_exchange_n(&slot.word, ThreadSlot::kInside, __ATOMIC_ACQ_REL);
     if (!selected(word)) return refuse(slot, word, false);
     if (!slot.lane.is_open()) {
         if (!open_lane(slot)) {

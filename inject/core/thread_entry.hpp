@@ -10,7 +10,8 @@ namespace ringside::inject {
 void prepare_thread_exit();
 
 /// The calling thread has no lane.
-/// @thread a forked child's only one, before any hook
-void forget_thread();
+/// @return false: a hook of it is being interrupted (by a signal handler that forks), and still writes to the lane that it has
+/// @thread a forked child's only one, before any other hook
+bool forget_thread();
 
 }  // namespace ringside::inject

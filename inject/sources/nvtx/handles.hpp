@@ -21,8 +21,7 @@ struct RegisteredString {
     const char* text;
     std::atomic<void*> next_tools;
     RegisteredString* next;  ///< of its bucket
-    /// capture word << 32 | the id of the text with its domain and nothing else; 0: not interned yet. A forked child has its parent's ids
-    /// for as long as a capture goes on, and not beyond.
+    /// names_epoch() << 32 | the id of the text with its domain and nothing else; 0: not interned yet.
     mutable std::atomic<std::uint64_t> plain_name;
 };
 

@@ -75,7 +75,7 @@ void keep_plain_name(const Domain* domain, const EventAttributes& event, NameId 
         return;
     const auto* string = static_cast<const RegisteredString*>(event.message);
     if (string->domain != domain) return;
-    string->plain_name.store(static_cast<std::uint64_t>(capture_word()) << 32 | name.value,
+    string->plain_name.store(static_cast<std::uint64_t>(names_epoch()) << 32 | name.value,
                              std::memory_order_relaxed);
 }
 

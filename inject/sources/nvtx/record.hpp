@@ -2,6 +2,7 @@
 #pragma once
 
 #include "inject/core/emit.hpp"
+#include "inject/core/intern.hpp"
 #include "inject/sources/nvtx/abi.hpp"
 #include "inject/sources/nvtx/handles.hpp"
 
@@ -15,9 +16,8 @@ struct Event {
 
 /// @param attributes  as the program passes them; fields beyond its `size` are not there
 Event read_event(ThreadLane& lane, const Domain* domain, const EventAttributes* attributes);
-/// @param word  the capture word, on
-/// @return the id of an event that is a registered string of `domain` and nothing else, where this capture has interned it; else kNoName
-inline NameId known_name(const Domain* domain, const EventAttributes* event, std::uint32_t word) {
+/// @return the id of an event that is a registered string of `domain` and nothing else, where it has been interned; else kNoName
+inline NameId known_name(const Domain* domain, const EventAttributes* event) {
     if (event == nullptr || event->size < sizeof *event ||
         event->message_type != kMessageRegistered || event->message == nullptr ||
         (event->category | static_cast<std::uint32_t>(event->colour_type) |
@@ -25,7 +25,7 @@ inline NameId known_name(const Domain* domain, const EventAttributes* event, std
         return schema::kNoName;
     const auto* string = static_cast<const RegisteredString*>(event->message);
     const std::uint64_t plain = string->plain_name.load(std::memory_order_relaxed);
-    return string->domain == domain && plain >> 32 == word
+    return string->domain == domain && plain >> 32 == names_epoch()
                ? NameId{static_cast<std::uint32_t>(plain)}
                : schema::kNoName;
 }

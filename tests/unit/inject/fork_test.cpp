@@ -102,6 +102,40 @@ TEST_CASE("fork: ids of names that the parent interned are right in the child") 
     });
 }
 
+TEST_CASE(
+    "fork: out of a hook (a signal handler's): the child ends it and is off; the parent's lane has "
+    "what the parent wrote") {
+    Sandbox box;
+    box.set_capture(true);
+    const pid_t pid = box.run([&] {
+        EXPECT(box.load());
+        inject::watch_forks();
+        pid_t forked = -1;
+        {
+            const HookScope hook;
+            EXPECT(static_cast<bool>(hook));
+            inject::ThreadLane& lane = hook.lane();
+            const schema::NameId name = lane.intern_cached("range");
+            lane.begin_range(SourceId::kApi, 0, name, 7, 0);
+            forked = fork();
+            for (std::uint64_t i = 0; i < 100; ++i) lane.mark(SourceId::kApi, 0, name, i, 0);
+            const bool ended = lane.end_range(7);
+            EXPECT(forked == 0 || ended);
+        }
+        if (forked == 0) {
+            const HookScope hook;
+            EXPECT(!hook);
+            _exit(0);
+        }
+        wait_for(forked);
+        mark("after", 5);
+        EXPECT(box.segments().size() == 1);
+    });
+    const auto records = SegmentView(box.segment_of(pid)).records(0);
+    REQUIRE(records.size() == 102);
+    CHECK(records[101].words[2] == 5);
+}
+
 TEST_CASE("fork: a dead parent's lock ends though its child lives") {
     Sandbox box;
     box.set_capture(true);
