@@ -184,6 +184,11 @@ ProcessFacts Capture::facts_of(TrackedProcess& process) {
 void Capture::tell(TrackedProcess& process) {
     ProcessFacts facts = facts_of(process);
     if (process.told && same_to_a_reader(*process.told, facts)) return;
+    // A piece tells what has been counted until it: who reads it without those before it has lost none of that.
+    if (window_) {
+        const auto& counted = process.facts.losses;
+        facts.losses_before.assign(counted.begin(), counted.end());
+    }
     sink_.process(facts);
     process.told = std::move(facts);
 }

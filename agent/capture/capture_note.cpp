@@ -21,7 +21,7 @@ std::string text_of(const CaptureNote& note) {
     text << "capture " << note.id << "\nnode " << note.node << "\noutput " << note.output_root
          << "\nname " << note.name << "\nmax_bytes " << note.max_bytes << "\noptions "
          << note.options << "\nfrom_start " << (note.from_start ? 1 : 0) << "\ncompress "
-         << (note.compress ? 1 : 0) << "\n";
+         << (note.compress ? 1 : 0) << "\nwindow " << (note.window ? 1 : 0) << "\n";
     for (const int pid : note.pids) text << "pid " << pid << "\n";
     text << "end\n";
     return text.str();
@@ -45,6 +45,7 @@ std::optional<CaptureNote> parse(const std::string& text) {
         if (key == "options") number >> note.options;
         if (key == "from_start") note.from_start = value == "1";
         if (key == "compress") note.compress = value == "1";
+        if (key == "window") note.window = value == "1";
         if (key == "pid") number >> note.pids.emplace_back();
         if (number.fail()) return std::nullopt;
     }

@@ -21,6 +21,7 @@ struct CaptureNote {
     std::vector<int> pids;  ///< none: all
     bool from_start = false;
     bool compress = false;
+    bool window = false;  ///< what an armed agent's window has become: its pieces go with this note
     bool operator==(const CaptureNote&) const = default;
 };
 

@@ -285,6 +285,8 @@ CaptureReport EngineImpl::finish_capture() {
         report.processes.push_back(report_refused(refused.id, refused.cause));
     collect_halves();
     end_capture();
+    // The dump has its name; before the note goes, so that whoever comes after a kill in between does not copy them again.
+    if (window_found_ && report.complete) remove_pieces(table_.directory().descriptor());
     remove_note(table_.directory().path());
     return report;
 }

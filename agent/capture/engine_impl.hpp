@@ -99,6 +99,7 @@ private:
 
     // after an agent that died (engine_recover.cpp)
     void find_window();
+    void say_window(const schema::Error& error);
     void find_capture(std::uint64_t now);
     void say_recovered(const CaptureNote& note, const schema::Error& error);
 

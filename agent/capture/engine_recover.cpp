@@ -40,28 +40,37 @@ void EngineImpl::find_window() {
     CaptureRequest request;
     request.id = options_.recover.id;
     request.name = options_.recover.name;
-    const auto fail = [&](const Error& error) {
-        recovered_text_ = "the window of an agent that died: " + error.message;
-        recover_error_ = Error{error.code, "recover " + recovered_text_};
-    };
     auto writer = DumpWriter::create({options_.output_root, request.name, options_.node});
-    if (!writer) return fail(writer.error());
+    if (!writer) return say_window(writer.error());
+    const std::string dump = (*writer)->path();
     const auto header = copy_left_window(directory, request.id, **writer);
-    if (!header) {
-        // Half a copy is of no use: all of it is still in the pieces.
-        ::unlink(((*writer)->path() + ".partial").c_str());
-        return fail(header.error());
+    auto done = header ? Result<void>() : Result<void>(header.error());
+    if (header) {
+        request.options = header->options;
+        CaptureNote note = note_of(request, false);
+        note.window = true;
+        done = write_note(path, note);
     }
-    request.options = header->options;
-    if (const auto noted = write_note(path, note_of(request, false)); !noted)
-        return fail(noted.error());
-    window_found_ = true;
+    if (done) return;
+    // Half a copy, or one that nobody knows of, is of no use: all of it is still in the pieces.
+    ::unlink((dump + ".partial").c_str());
+    ::rmdir(dump.substr(0, dump.rfind('/')).c_str());
+    if (done.error().code != ErrorCode::kInput) return say_window(done.error());
+    // Its agent died while it began: there is nothing in them, and they must not keep what else is here from being recovered.
+    spdlog::warn("{}", done.error().message);
+    remove_pieces(directory);
+}
+
+void EngineImpl::say_window(const Error& error) {
+    recovered_text_ = "the window of an agent that died: " + error.message;
+    recover_error_ = Error{error.code, "recover " + recovered_text_};
 }
 
 /// The word is off already: nobody owned it. Without a capture here the drain thread would throw away what is to be kept.
 void EngineImpl::find_capture(std::uint64_t now) {
     const auto note = read_note(table_.directory().path());
     if (!note) return;
+    window_found_ = note->window;
     PartialDump partial;
     const DumpRequest wanted{note->output_root, note->name, note->node, note->max_bytes,
                              note->compress};
@@ -74,6 +83,7 @@ void EngineImpl::find_capture(std::uint64_t now) {
             note->output_root + "/" + note->name + "/" + note->node + schema::kDumpExtension;
         recovered_text_ = "the dump of an agent that had ended its capture: " + found_dump_;
         spdlog::warn("found {}", recovered_text_);
+        if (window_found_) remove_pieces(table_.directory().descriptor());
         return remove_note(table_.directory().path());
     }
     if (partial.cut != 0)
@@ -102,7 +112,6 @@ void EngineImpl::end_found_capture() {
                            [this](const auto& process) { return capture_->has_let_go(*process); });
     });
     recovered_ = last_ = finish_capture();
-    if (window_found_ && last_->complete) remove_pieces(table_.directory().descriptor());
     const std::string what = window_found_ ? "window" : "capture";
     recovered_text_ = "the " + what + " of an agent that died: " + std::to_string(last_->records) +
                       " records, " + std::to_string(last_->lost) + " lost, of " +

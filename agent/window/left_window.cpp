@@ -16,6 +16,10 @@ namespace {
 using schema::Error;
 using schema::ErrorCode;
 
+std::uint64_t less(std::uint64_t count, std::uint64_t before) {
+    return count < before ? 0 : count - before;
+}
+
 class PieceCopier {
 public:
     PieceCopier(std::uint64_t capture_id, DumpWriter& writer)
@@ -37,6 +41,7 @@ private:
     struct Known {
         std::uint32_t index = 0;  ///< in the dump
         std::set<std::uint32_t> names, attributes;
+        std::vector<std::uint64_t> losses_before;
     };
     /// One thread's turn on a lane.
     struct Turn {
@@ -62,6 +67,9 @@ private:
         const auto [known, is_new] = processes_.try_emplace(facts.index);
         if (is_new) known->second.index = static_cast<std::uint32_t>(processes_.size() - 1);
         facts.index = known->second.index;
+        // What had been counted when the window's first piece began is not of this dump.
+        if (is_new) known->second.losses_before = facts.losses_before;
+        facts.losses_before = known->second.losses_before;
         if (facts.end) facts.end->process = facts.index;
         writer_.process(facts);
     }
@@ -86,7 +94,7 @@ private:
         std::vector<Block> kept;
         for (const fbs::Block* stored : *blocks.blocks()) {
             const auto process = processes_.find(stored->process());
-            if (process == processes_.end()) continue;
+            if (process == processes_.end() || stored->lane() >= schema::kMaxLanes) continue;
             Block block = facts_of(*stored);
             block.process = process->second.index;
             if (keep(block)) kept.push_back(std::move(block));
@@ -99,16 +107,26 @@ private:
     }
 
     bool keep(Block& block) {
+        std::uint64_t& reached = reached_[{block.process, block.lane.index}];
+        if (block.last < reached) return false;  // somebody has written to our file
+        reached = block.last;
         Turn& turn = turns_[{block.process, block.lane}];
-        if (!turn.seen && aged_) turn.before = block.tally;
+        if (!turn.seen && aged_) {
+            turn.before = block.tally;
+            // A thread that was born in the window.
+            if (turn.before.first_lost_ticks >= range_.start) turn.before.lost = 0;
+        }
         turn.seen = true;
+        const std::uint64_t last = block.last;
         // Where nothing has aged out all of it is of the range.
         const bool whole = !aged_ || keep_part(block, range_, turn.outside);
         if (!whole) turn.damaged += block.records;
         keep_open_part(block, range_);
+        block.last =
+            last;  // of what was taken, whatever is kept of it: the tally and the context are of there
         LaneTally& tally = block.tally;
-        tally.outside += turn.outside - turn.before.outside;
-        tally.lost += turn.damaged - turn.before.lost;
+        tally.outside = less(tally.outside, turn.before.outside) + turn.outside;
+        tally.lost = less(tally.lost, turn.before.lost) + turn.damaged;
         tally.first_lost_ticks =
             tally.lost == 0 ? 0 : std::max(tally.first_lost_ticks, range_.start);
         if (tally.lost == 0) tally.last_lost_ticks = 0;
@@ -122,6 +140,7 @@ private:
     TickRange range_;
     std::map<std::uint32_t, Known> processes_;  ///< by the window's index
     std::map<std::pair<std::uint32_t, schema::LaneId>, Turn> turns_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> reached_;  ///< by lane
 };
 
 }  // namespace

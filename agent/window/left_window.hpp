@@ -10,7 +10,8 @@
 namespace ringside::agent {
 
 /// Copies all pieces of a directory, each up to its last whole frame, into a dump that has just been made. Processes are numbered anew. From the
-/// begin of its first piece on: what began before has aged out, and counts as outside; so do losses before its lane's first block there.
+/// begin of its first piece on: what began before has aged out, and counts as outside; losses before its lane's first block there are not
+/// counted, unless all of that turn's were in the window.
 /// @param capture_id  the dump's
 /// @return its header as it was written
 /// @errors Input: no piece is whole enough to tell whose it is; Usage: the dump can't be written

@@ -106,6 +106,48 @@ TEST_CASE("left window: what has aged is outside, and so is what was lost then")
     CHECK(dump.processes[0].carries.at(2).tally.records == rig.position);
 }
 
+TEST_CASE(
+    "left window: a thread that was born in it has lost what it has lost; a range that began long "
+    "before ends nothing early") {
+    LeftRig rig;
+    rig.open({8000, 1 << 20});
+    rig.run(50);
+    Block born = make_block(0, 10, rig.now);
+    born.process = LeftRig::kStays;
+    born.lane = {4, 1};
+    born.tally = {10, 1000, 0, 1000, rig.now, rig.now};
+    Block old = make_block(rig.position, 10, 20);  // all of it began when the window was young
+    old.process = LeftRig::kStays;
+    old.lane = {2, 1};
+    old.tally = {rig.position + 10, rig.lost, 0, rig.lost, 500, rig.now};
+    const Block* const list[] = {&born, &old};
+    REQUIRE(rig.window->blocks(list));
+    const PartialDump dump = rig.copied();
+    REQUIRE(dump.processes.size() == 1);
+    const auto& accounts = dump.processes[0].accounts;
+    REQUIRE(accounts.size() == 2);
+    CHECK(accounts[1].lane == schema::LaneId{4, 1});
+    CHECK(accounts[1].lost == 1000);
+    CHECK(accounts[0].outside == 15);
+    CHECK(dump.processes[0].carries.at(2).position == rig.position + 10);
+}
+
+TEST_CASE("left window: what no window has written is left out") {
+    LeftRig rig;
+    rig.open({1'000'000, 1 << 20});
+    rig.run(3);
+    Block wild = make_block(0, 10, rig.now);  // before what its lane has reached
+    wild.process = LeftRig::kStays;
+    wild.lane = {2, 1};
+    Block beyond = wild;
+    beyond.lane = {schema::kMaxLanes, 1};
+    const Block* const list[] = {&wild, &beyond};
+    REQUIRE(rig.window->blocks(list));
+    const PartialDump dump = rig.copied();
+    CHECK(dump.processes.at(1).accounts.size() == 1);
+    CHECK(dump.processes[1].accounts[0].kept == 30);
+}
+
 TEST_CASE("left window: pieces without a header are none") {
     WindowRig rig;
     rig.open({8000, 1 << 20});
