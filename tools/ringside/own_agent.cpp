@@ -153,7 +153,7 @@ void OwnAgent::remove_traces() const {
     if (const auto socket = agent::socket_path(endpoint_)) {
         fs::remove(*socket, ignored);
     }
-    fs::remove_all(directory_, ignored);  // does not follow links
+    if (!keep_directory_) fs::remove_all(directory_, ignored);  // does not follow links
 }
 
 }  // namespace ringside::tools

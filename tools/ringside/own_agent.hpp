@@ -46,6 +46,8 @@ public:
     bool is_gone() const;
     /// Ends it: told to, and killed where it does not.
     void end();
+    /// Its job directory stays: what is in it is nowhere else.
+    void keep_directory() { keep_directory_ = true; }
 
 private:
     OwnAgent(const OwnAgentOptions& options, SignalGuard& signals);
@@ -58,6 +60,7 @@ private:
     std::string directory_;
     std::string endpoint_;
     pid_t pid_ = -1;
+    bool keep_directory_ = false;
 };
 
 }  // namespace ringside::tools

@@ -196,7 +196,10 @@ Result<fbs::TraceReplyT> finish_without_agent(const std::string& root, const std
         return recovery.error();
     }
     // One that was slow has ended in order after all.
-    if (recovery->dump.empty()) recovery->dump = workshop.dump();
+    if (const std::string whole = workshop.dump(); !whole.empty() && whole != recovery->dump) {
+        recovery->dump = whole;
+        recovery->capture.reset();
+    }
     if (recovery->dump.empty()) {
         return Error{ErrorCode::kInternal,
                      "recover the trace: " + (recovery->found.empty()
@@ -277,6 +280,12 @@ void conclude(const Options& options, OwnAgent& agent, const OutputDir& output,
     if (!reply && (agent.is_gone() || reply.error().code == ErrorCode::kNoAgent)) {
         agent.end();
         reply = finish_without_agent(agent.root(), agent.job(), output, workshop);
+        if (!reply) {
+            agent.keep_directory();
+            say("what there is of the trace stays in " + agent.root() + "/" + agent.job() +
+                "; `ringside recover --dir " + agent.root() + " --job " + agent.job() +
+                "` tries again");
+        }
     }
     if (!reply) {
         fail(reply.error());
