@@ -211,6 +211,8 @@ void Capture::flush(std::vector<std::unique_ptr<TrackedProcess>>& processes, Dra
     BlocksGroup group;
     for (const auto& process : processes) {
         if (!process->in_capture) continue;
+        // Of one that has been buried all is told, and nothing comes any more.
+        if (process->segment == nullptr && process->told && process->told->end) continue;
         tell(*process);
         process->drainer.seal(buffers, range_, now_ticks, last || process->ending.has_value());
         add(group, *process);

@@ -133,9 +133,7 @@ void EngineImpl::start(std::unique_ptr<Capture> capture) {
     last_flush_ = now;
     interval_ns_ = 0;
     // What the dead have left is all in their lanes: take it now, their end has been seen already.
-    for (const auto& process : table_.all()) {
-        if (process->in_capture && process->ending && process->segment) bury_one(*process, now);
-    }
+    bury_left_behind(now);
     table_.watch().wake();
 }
 

@@ -65,7 +65,9 @@ private:
     void find(std::uint64_t now);
     double drain(std::uint64_t now);
     void bury(std::uint64_t now);
-    void bury_one(TrackedProcess& process, std::uint64_t now);
+    void bury(const std::vector<TrackedProcess*>& ended, std::uint64_t now);
+    void bury_some(std::span<TrackedProcess* const> ended, std::uint64_t now);
+    void bury_left_behind(std::uint64_t now);
     Nanoseconds interval(double fullest);
 
     // captures (engine_impl.cpp), under the lock

@@ -161,9 +161,7 @@ Result<std::optional<CaptureReport>> EngineImpl::take_left_behind(const CaptureR
     }
     capture_->set_stop(now);
     capture_->draining(table_.directory().control().word());
-    for (const auto& process : table_.all()) {
-        if (process->in_capture && process->ending && process->segment) bury_one(*process, now);
-    }
+    bury_left_behind(now);
     last_ = finish_capture();
     table_.forget_removed();
     return std::optional<CaptureReport>(last_);

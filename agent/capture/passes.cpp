@@ -118,19 +118,47 @@ double EngineImpl::drain(std::uint64_t now) {
 
 void EngineImpl::bury(std::uint64_t now) {
     last_bury_ = now;
-    for (TrackedProcess* process : table_.find_ended(now)) bury_one(*process, now);
+    bury(table_.find_ended(now), now);
 }
 
-void EngineImpl::bury_one(TrackedProcess& process, std::uint64_t now) {
-    const bool in = capture_ && process.in_capture;
-    if (process.left_behind && !in) return;
-    const TickRange range = in ? capture_->range() : TickRange{};
-    if (in) capture_->follow_attach(process, now);
-    process.drainer.drain_all(*buffers_, range, now, in);
-    // Into the file before the segment goes: from here on it is the only copy.
-    if (in) capture_->flush(table_.all(), *buffers_, now, false);
-    table_.remove(process);
+/// Those that were found dead and are of the capture that runs.
+void EngineImpl::bury_left_behind(std::uint64_t now) {
+    std::vector<TrackedProcess*> dead;
+    for (const auto& process : table_.all()) {
+        if (process->in_capture && process->ending && process->segment)
+            dead.push_back(process.get());
+    }
+    bury(dead, now);
+}
+
+/// Some at a time: one flush for them all, and a bounded part of what they left in memory.
+void EngineImpl::bury(const std::vector<TrackedProcess*>& ended, std::uint64_t now) {
+    constexpr std::size_t kAtOnce = 64;
+    for (std::size_t first = 0; first < ended.size(); first += kAtOnce) {
+        const std::size_t count = std::min(kAtOnce, ended.size() - first);
+        bury_some(std::span(ended).subspan(first, count), now);
+    }
     if (!capture_) table_.forget_removed();
+}
+
+void EngineImpl::bury_some(std::span<TrackedProcess* const> ended, std::uint64_t now) {
+    const auto in = [&](const TrackedProcess& process) { return capture_ && process.in_capture; };
+    const auto stays = [&](const TrackedProcess& process) {
+        return process.left_behind && !in(process);
+    };
+    bool flush = false;
+    for (TrackedProcess* process : ended) {
+        if (stays(*process)) continue;
+        const bool kept = in(*process);
+        flush |= kept;
+        if (kept) capture_->follow_attach(*process, now);
+        process->drainer.drain_all(*buffers_, kept ? capture_->range() : TickRange{}, now, kept);
+    }
+    // Into the file before the segments go: from here on it is the only copy.
+    if (flush) capture_->flush(table_.all(), *buffers_, now, false);
+    for (TrackedProcess* process : ended) {
+        if (!stays(*process)) table_.remove(*process);
+    }
 }
 
 Nanoseconds EngineImpl::interval(double fullest) {
