@@ -191,10 +191,9 @@ void replace_segment_after_fork(ForkedSegment when) {
     if (made) {
         set_segment(base, control);
         count_inherited();
-    } else if (when == ForkedSegment::kNever) {
-        mmap(base, segment_bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    } else {
+    } else if (when != ForkedSegment::kNever ||
+               mmap(base, segment_bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
         munmap(base, segment_bytes);
     }
     if (when == ForkedSegment::kIfNeeded) pending_control.store(control, std::memory_order_release);
