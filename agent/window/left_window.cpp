@@ -122,8 +122,8 @@ private:
         const bool whole = !aged_ || keep_part(block, range_, turn.outside);
         if (!whole) turn.damaged += block.records;
         keep_open_part(block, range_);
-        block.last =
-            last;  // of what was taken, whatever is kept of it: the tally and the context are of there
+        // Of what was taken, whatever is kept of it: the tally and the context are of there.
+        block.last = last;
         LaneTally& tally = block.tally;
         tally.outside = less(tally.outside, turn.before.outside) + turn.outside;
         tally.lost = less(tally.lost, turn.before.lost) + turn.damaged;

@@ -116,7 +116,9 @@ TEST_CASE(
     born.process = LeftRig::kStays;
     born.lane = {4, 1};
     born.tally = {10, 1000, 0, 1000, rig.now, rig.now};
-    Block old = make_block(rig.position, 10, 20);  // all of it began when the window was young
+    // Its last five began before the window does.
+    const std::uint64_t start = rig.window->store().totals().since_ticks;
+    Block old = make_block(rig.position, 10, start + 40, -10);
     old.process = LeftRig::kStays;
     old.lane = {2, 1};
     old.tally = {rig.position + 10, rig.lost, 0, rig.lost, 500, rig.now};
@@ -128,7 +130,7 @@ TEST_CASE(
     REQUIRE(accounts.size() == 2);
     CHECK(accounts[1].lane == schema::LaneId{4, 1});
     CHECK(accounts[1].lost == 1000);
-    CHECK(accounts[0].outside == 15);
+    CHECK(accounts[0].outside == 10);
     CHECK(dump.processes[0].carries.at(2).position == rig.position + 10);
 }
 

@@ -15,8 +15,9 @@
 
 namespace ringside::agent::testing {
 
-/// A block of `count` ranges that begin at base, base + 10, ...; their arguments count from `first`.
-inline Block make_block(std::uint64_t first, std::uint32_t count, std::uint64_t base) {
+/// A block of `count` ranges that begin at base, base + step, ...; their arguments count from `first`.
+inline Block make_block(std::uint64_t first, std::uint32_t count, std::uint64_t base,
+                        std::int64_t step = 10) {
     Block block;
     block.first = first;
     block.last = first + count;
@@ -26,9 +27,10 @@ inline Block make_block(std::uint64_t first, std::uint32_t count, std::uint64_t 
     schema::BlockEncoder encoder(block.base_ticks);
     std::uint8_t* out = block.data.data();
     for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint64_t begin = base + static_cast<std::uint64_t>(i * step);
         const std::uint64_t words[4] = {
-            schema::RecordHeader{schema::RecordKind::kRange, 1, 0x10, {}}.pack(), base + i * 10,
-            base + i * 10 + 5, first + i};
+            schema::RecordHeader{schema::RecordKind::kRange, 1, 0x10, {}}.pack(), begin, begin + 5,
+            first + i};
         out = encoder.record(words, out);
     }
     block.data.resize(static_cast<std::size_t>(out - block.data.data()));
