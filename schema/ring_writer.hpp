@@ -53,11 +53,17 @@ public:
     /// Publishes the cells last reserved.
     /// @param records  how many records they hold (a NameInline is none of its own)
     void commit(std::uint32_t count, std::uint32_t records = 1) {
-        position_ += count;
-        header_->records.store(header_->records.load(std::memory_order_relaxed) + records,
-                               std::memory_order_relaxed);
+        commit_at(header_, position_, count, records);
+    }
+    /// commit() for who has header() and position() at hand: behind an atomic access the compiler would load them again.
+    void commit_at(BasicLaneHeader<Atomic>* header, std::uint64_t position, std::uint32_t count,
+                   std::uint32_t records = 1) {
+        const std::uint64_t end = position + count;
+        position_ = end;
+        header->records.store(header->records.load(std::memory_order_relaxed) + records,
+                              std::memory_order_relaxed);
         // SYNC(commit): publishes the cells; pairs with the acquire in BasicRingReader::poll.
-        header_->committed.store(position_, std::memory_order_release);
+        header->committed.store(end, std::memory_order_release);
     }
 
     /// Counts a record that found no room.

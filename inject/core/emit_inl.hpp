@@ -26,7 +26,7 @@ public:
     /// one record or range that is written with that id next.
     NameId intern(const char* text, std::size_t length, schema::AttributeId attribute = {});
 
-    /// intern() of NUL-terminated text, through a small cache keyed by the pointer (name_cache.hpp).
+    /// intern() of NUL-terminated text, through a small cache of what was interned lately (name_cache.hpp).
     [[gnu::always_inline]] NameId intern_cached(const char* text,
                                                 schema::AttributeId attribute = {}) {
         const NameId known = g_name_cache.find(text, attribute);
@@ -295,7 +295,10 @@ inline void ThreadLane::put(const Record& record, Ticks ticks, const InlineText*
 }
 
 [[gnu::always_inline]] inline void ThreadLane::push_open(const OpenRange& range, Ticks begin) {
-    schema::OpenEntry& open = open_entry(depth_);
+    // Copies, here and in end_plain(): behind an atomic access the compiler would load them again.
+    schema::LaneHeader* const lane = header();
+    const std::uint32_t depth = depth_;
+    schema::OpenEntry& open = lane->open[depth];
     // SYNC(open): who sees one of these words sees that its entry had gone before; pair with the agent's acquires.
     open.key.store(range.key, std::memory_order_release);
     open.argument.store(range.argument, std::memory_order_release);
@@ -305,9 +308,9 @@ inline void ThreadLane::put(const Record& record, Ticks ticks, const InlineText*
             .pack(),
         std::memory_order_release);
     open.begin.store(begin.value, std::memory_order_release);
-    depth_ = depth_ + 1;
+    depth_ = depth + 1;
     // SYNC(open): the entry is whole; pairs with the acquire of the agent that copies the stack.
-    header()->open_depth.store(depth_, std::memory_order_release);
+    lane->open_depth.store(depth + 1, std::memory_order_release);
 }
 
 [[gnu::always_inline]] inline bool ThreadLane::begin_plain(const OpenRange& range) {
@@ -351,22 +354,28 @@ inline const ThreadLane::InlineText* ThreadLane::inline_text(std::uint64_t heade
     if (entry >= fast_depth_) [[unlikely]]  // so too where there is none
         return false;
     const std::uint64_t end = __rdtsc();
+    const std::uint64_t position = ring_.position();
+    schema::Cell* const out = ring_.next_cell();
     // Before the end of what is fast no name is inline, and nothing waits to be said.
-    if (ring_.position() >= fast_end_) [[unlikely]]
+    if (position >= fast_end_) [[unlikely]]
         return false;
-    const schema::OpenEntry& open = open_entry(entry);
+    schema::LaneHeader* const lane = header();
+    const schema::OpenEntry& open = lane->open[entry];
     if (open.key.load(std::memory_order_relaxed) != key) [[unlikely]]
         return false;
-    schema::Cell* const out = ring_.next_cell();
-    write_words(out,
-                schema::RangeRecord{open.what.load(std::memory_order_relaxed),
-                                    open.begin.load(std::memory_order_relaxed), end,
-                                    open.argument.load(std::memory_order_relaxed)},
-                std::make_index_sequence<sizeof(schema::RangeRecord) / 8>());
-    ring_.commit(1);
+    // A RangeRecord, word by word, so that no register must be saved for it.
+    const auto put_word = [out](std::uint32_t at, std::uint64_t word) {
+        std::atomic_ref(out->words[at]).store(word, std::memory_order_relaxed);
+    };
+    put_word(offsetof(schema::RangeRecord, header) / 8, open.what.load(std::memory_order_relaxed));
+    put_word(offsetof(schema::RangeRecord, begin) / 8, open.begin.load(std::memory_order_relaxed));
+    put_word(offsetof(schema::RangeRecord, end) / 8, end);
+    put_word(offsetof(schema::RangeRecord, argument) / 8,
+             open.argument.load(std::memory_order_relaxed));
+    ring_.commit_at(lane, position, 1);
     depth_ = entry;
     // SYNC(open): the range's record is committed before its entry goes, so no kill loses both; pairs as in push_open().
-    header()->open_depth.store(depth_, std::memory_order_release);
+    lane->open_depth.store(entry, std::memory_order_release);
     return true;
 }
 

@@ -26,7 +26,7 @@ def fault(name, file, old, new):
 
 kMutants = [
     # Each order of the ring, weakened.
-    weakened("commit_release", "commit", "ring_writer.hpp", "header_->committed.store(position_, std::memory_order_release)", "release"),
+    weakened("commit_release", "commit", "ring_writer.hpp", "header->committed.store(end, std::memory_order_release)", "release"),
     weakened("commit_acquire", "commit", "ring_reader.hpp", "header_->committed.load(std::memory_order_acquire)", "acquire"),
     weakened("free_release", "free tail", "ring_reader.hpp", "header_->tail.store(tail_, std::memory_order_release)", "release"),
     weakened("free_acquire", "free", "ring_writer.hpp", "tail = header_->tail.load(std::memory_order_acquire)", "acquire"),
@@ -87,7 +87,7 @@ kMutants = [
           "header_->tail.store(tail_, std::memory_order_release); tail_ = position;"),
     fault("drop_not_counted", "ring_writer.hpp", "header_->dropped.store(dropped + records,", "header_->dropped.store(dropped + (dropped != 0 ? 0 : records),"),
     fault("drop_interval_starts_anew", "ring_writer.hpp", "if (dropped == 0) header_", "header_"),
-    fault("record_not_counted", "ring_writer.hpp", "header_->records.load(std::memory_order_relaxed) + records", "header_->records.load(std::memory_order_relaxed) + records - records"),
+    fault("record_not_counted", "ring_writer.hpp", "header->records.load(std::memory_order_relaxed) + records", "header_->records.load(std::memory_order_relaxed) + records - records"),
     fault("writer_starts_anew", "ring_writer.hpp", "position_(header->committed.load(std::memory_order_relaxed))", "position_(0)"),
     fault("reader_starts_at_the_head", "ring_reader.hpp", "tail_(header->tail.load(std::memory_order_acquire))",
           "tail_(header->committed.load(std::memory_order_acquire))"),
