@@ -1,10 +1,15 @@
-// Names interned lately, by the address of their text, with the text itself: a hit touches one or two cache lines. One for the process:
-// pools pass their work around among threads, each of which would find its own cache cold.
-// A hit is verified against the text: frameworks build names in temporary strings, so one address holds many texts in turn. Two of them have room.
+// Names interned lately, by their text. One for the process: pools pass their work around among threads, each of which would find its own cache cold.
+// By a hash of the text and not by its address: frameworks build names in temporary strings, and have one name at many addresses. A name is one word of
+// the cache, its hash (58 bits of it are compared) and its id, so that a thousand of them fit into the core's first cache; two texts are taken
+// for each other once in 10^17 pairs.
 // @thread thread-safe, async-signal-safe; nobody waits
 #pragma once
 
+#include <emmintrin.h>
+
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -14,26 +19,18 @@ namespace ringside::inject {
 
 class NameCache {
 public:
-    /// @return the id that keep() was given for this text at this address, or kNoName
+    /// @return the id that keep() was given for this text, or kNoName
     schema::NameId find(const char* text, schema::AttributeId attribute) const {
-        const std::uint64_t key = key_of(text, attribute);
-        const Entry* const set = entries_[set_of(key)];
-        for (std::uint32_t way = 0; way < kWays; ++way) {
-            if (set[way].key.load(std::memory_order_relaxed) != key) continue;
-            const schema::NameId found = set[way].find(key, text);
-            if (found != schema::kNoName) [[likely]]
-                return found;
-        }
-        return schema::kNoName;
+        std::uint64_t hash = 0;
+        if (hash_short(text, attribute, hash)) [[likely]]
+            return look_up(hash);
+        return find_long(text, attribute);
     }
 
-    /// As find(), but kNoName too for texts that are long, or are another one's that the address has held: nothing here is a call or a
-    /// loop, and which of the two places it is, which nobody foretells, is chosen without a branch.
+    /// As find(), but kNoName too for texts of more than 47 bytes, and for some at the end of a page: nothing here is a call or a loop.
     [[gnu::always_inline]] schema::NameId find_short(const char* text) const {
-        const std::uint64_t key = key_of(text, {});
-        const Entry* const set = entries_[set_of(key)];
-        const std::uint32_t way = set[0].key.load(std::memory_order_relaxed) == key ? 0 : 1;
-        return set[way].find_short(key, text);
+        std::uint64_t hash = 0;
+        return hash_short(text, {}, hash) ? look_up(hash) : schema::kNoName;
     }
 
     /// @param text  interned as `id`, `length` bytes without its NUL
@@ -45,103 +42,91 @@ public:
     void clear();
 
 private:
-    // Some hundred names must each have a place: with one in five without one, as in 128 sets, those cost as much as the rest together.
-    static constexpr std::uint32_t kSetBits = 9;
+    // Some hundred names must each have a place: those that have none cost as much as the rest together.
+    static constexpr std::uint32_t kSets = 1024;
     static constexpr std::uint32_t kWays = 2;
-    static constexpr std::size_t kWords = 14;
+    static constexpr std::uint64_t kIdBits = 0xffff;
+    static_assert(kSets <= kIdBits && schema::kNameEntries <= kIdBits);
+    static constexpr std::uint32_t kShortBytes = 48;  ///< with the NUL
+    static constexpr std::size_t kMostBytes = 256;    ///< longer texts are not kept
     static constexpr std::uintptr_t kPage = 4096;
-    static constexpr std::uint32_t kFirstLineBytes = 48;
-    /// Read from kFirstLineBytes - n on: n bytes that count, then those that don't.
-    static constexpr char kMask[2 * kFirstLineBytes + 1] =
+    /// Read from kShortBytes - n on: n bytes that count, then those that don't.
+    static constexpr char kMask[2 * kShortBytes + 1] =
         "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
         "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
         "\xff\xff\xff\xff\xff\xff\xff\xff";
 
-    // The first line is enough for names of up to 47 bytes. Its words are read between two equal and even versions, each by a load-acquire,
-    // and written between an odd one and the next even, each by a store-release: x86-64's ordinary loads and stores.
-    struct alignas(64) Entry {
-        std::atomic<std::uint32_t> version;  ///< odd: being written
-        std::atomic<std::uint16_t> size;     ///< of the text with its NUL
-        std::atomic<std::uint16_t> id;
-        std::atomic<std::uint64_t> key;            ///< 0: free
-        std::atomic<std::uint64_t> words[kWords];  ///< the text, NUL-padded
-
-        schema::NameId find(std::uint64_t wanted, const char* text) const {
-            return verified(wanted, [&](std::uint32_t bytes) { return holds(text, bytes); });
-        }
-        [[gnu::always_inline]] schema::NameId find_short(std::uint64_t wanted,
-                                                         const char* text) const {
-            return verified(wanted, [&](std::uint32_t bytes) {
-                return bytes <= kFirstLineBytes && !ends_page(text, kFirstLineBytes) &&
-                       differs_first(text, bytes) == 0;
-            });
-        }
-
-        /// @param same  whether the text is this entry's, of so many bytes
-        template <class Same>
-        [[gnu::always_inline]] schema::NameId verified(std::uint64_t wanted,
-                                                       const Same& same) const {
-            // SYNC(cached): pairs with the releases in keep().
-            const std::uint32_t before = version.load(std::memory_order_acquire);
-            const bool found = key.load(std::memory_order_acquire) == wanted &&
-                               same(size.load(std::memory_order_acquire));
-            const std::uint32_t value = id.load(std::memory_order_acquire);
-            const bool whole = before % 2 == 0 && version.load(std::memory_order_relaxed) == before;
-            return found && whole ? schema::NameId{value} : schema::kNoName;
-        }
-
-        // Whole words are read: never beyond the page in which the text begins, for nothing may be mapped there.
-        static bool ends_page(const char* text, std::size_t bytes) {
-            return reinterpret_cast<std::uintptr_t>(text) % kPage > kPage - bytes;
-        }
-
-        bool holds(const char* text, std::uint32_t bytes) const {
-            const std::size_t most = bytes <= kFirstLineBytes ? kFirstLineBytes : sizeof words;
-            if (bytes > sizeof words || ends_page(text, most)) return false;
-            std::uint64_t difference = differs_first(text, bytes);
-            asm("" : "+r"(text));  // as in there
-            for (std::uint32_t at = kFirstLineBytes; at < bytes; at += 8) {
-                const std::uint32_t beyond = at + 8 > bytes ? at + 8 - bytes : 0;
-                difference |= difference_at(text, at) << (8 * beyond);
-            }
-            return difference == 0;
-        }
-
-        /// The first line's words, whatever the length: to foretell it would cost more than the masks.
-        [[gnu::always_inline]] std::uint64_t differs_first(const char* text,
-                                                           std::uint32_t bytes) const {
-            // Of a constant the compiler would know that it ends before.
-            asm("" : "+r"(text));
-            const char* const mask =
-                kMask + kFirstLineBytes - (bytes < kFirstLineBytes ? bytes : kFirstLineBytes);
-            std::uint64_t difference = 0;
-#pragma GCC unroll 8
-            for (std::uint32_t at = 0; at < kFirstLineBytes; at += 8)
-                difference |= difference_at(text, at) & word_at(mask + at);
-            return difference;
-        }
-
-        [[gnu::always_inline]] std::uint64_t difference_at(const char* text,
-                                                           std::uint32_t at) const {
-            return word_at(text + at) ^ words[at / 8].load(std::memory_order_acquire);
-        }
-
-        static std::uint64_t word_at(const char* bytes) {
-            std::uint64_t word = 0;
-            std::memcpy(&word, bytes, sizeof word);
-            return word;
-        }
-    };
-    static_assert(sizeof(Entry) == 128 && schema::kNameEntries <= 0xffff);
-
-    static std::uint64_t key_of(const char* text, schema::AttributeId attribute) {
-        return reinterpret_cast<std::uintptr_t>(text) | std::uint64_t{attribute.value} << 48;
-    }
-    static std::uint32_t set_of(std::uint64_t key) {
-        return static_cast<std::uint32_t>((key * 0x9e3779b97f4a7c15ull) >> (64 - kSetBits));
+    [[gnu::always_inline]] schema::NameId look_up(std::uint64_t hash) const {
+        const std::atomic<std::uint64_t>* const set = entries_[hash % kSets];
+        const std::uint64_t wanted = hash & ~kIdBits;
+        // Of the one that is it the hash is gone, and its id is what is left. Relaxed: the word is all that there is to see.
+        const std::uint64_t found = std::min(set[0].load(std::memory_order_relaxed) ^ wanted,
+                                             set[1].load(std::memory_order_relaxed) ^ wanted);
+        return found <= kIdBits ? schema::NameId{static_cast<std::uint32_t>(found)}
+                                : schema::kNoName;
     }
 
-    Entry entries_[1u << kSetBits][kWays]{};
+    /// @return false: the text is a long one, or ends a page, behind which nothing may be mapped
+    [[gnu::always_inline]] static bool hash_short(const char* text, schema::AttributeId attribute,
+                                                  std::uint64_t& hash) {
+        // Of a constant the compiler would know that it ends before.
+        asm("" : "+r"(text));
+        const bool fits = reinterpret_cast<std::uintptr_t>(text) % kPage <= kPage - kShortBytes;
+        if (!fits) [[unlikely]]
+            return false;
+        const std::uint64_t ends =
+            zeros_at(text) | zeros_at(text + 16) << 16 | zeros_at(text + 32) << 32;
+        if (ends == 0) [[unlikely]]
+            return false;
+        hash = hash_words(text, kMask + kShortBytes - std::countr_zero(ends), attribute);
+        return true;
+    }
+
+    /// @return a bit for each of 16 bytes that is 0
+    static std::uint64_t zeros_at(const char* text) {
+        const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text));
+        return static_cast<std::uint32_t>(
+            _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128())));
+    }
+
+    static std::uint64_t word_at(const char* bytes) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes, sizeof word);
+        return word;
+    }
+
+    /// The two halves of a product, folded (after wyhash).
+    static std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+        __extension__ using Wide = unsigned __int128;
+        const Wide product = static_cast<Wide>(a) * b;
+        return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+    }
+
+    /// Of kShortBytes, whatever the text's length: to foretell that would cost more.
+    /// @param mask  of those that count
+    [[gnu::always_inline]] static std::uint64_t hash_words(const char* text, const char* mask,
+                                                           schema::AttributeId attribute) {
+        const auto word = [&](std::uint32_t at) { return word_at(text + at) & word_at(mask + at); };
+        // One product after the other, and the salts in memory: then no register has to be saved, which would cost as much as a product.
+        const std::uint64_t* salt = kSalt;
+        asm("" : "+r"(salt));
+        std::uint64_t hash = mix(word(0) ^ salt[0], word(8) ^ salt[1]);
+        asm("" : "+r"(hash));
+        hash ^= mix(word(16) ^ salt[2], word(24) ^ salt[3]);
+        asm("" : "+r"(hash));
+        hash ^= mix(word(32) ^ salt[4], word(40) ^ salt[5]);
+        return hash ^ attribute.value * kSalt[6];
+    }
+
+    static std::uint64_t hash_any(const char* text, std::size_t length,
+                                  schema::AttributeId attribute);
+    schema::NameId find_long(const char* text, schema::AttributeId attribute) const;
+
+    alignas(64) static constexpr std::uint64_t kSalt[7] = {
+        0xa0761d6478bd642f, 0xe7037ed1a0b428db, 0x8ebc6af09c88c6e3, 0x589965cc75374cc3,
+        0x1d8e4e27c47d124f, 0xeb44accab455d165, 0x9fb21c651e98df25};
+
+    alignas(64) std::atomic<std::uint64_t> entries_[kSets][kWays]{};
 };
 
 /// The process's.
