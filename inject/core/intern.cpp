@@ -15,7 +15,7 @@ using schema::NameEntry;
 using schema::NameId;
 using schema::NameState;
 
-RINGSIDE_START_DATA constinit std::atomic<std::uint32_t> g_names_epoch{0};
+RINGSIDE_START_DATA constinit std::atomic<std::uint64_t> g_names_epoch{1ull << 32};
 
 namespace {
 
@@ -135,7 +135,7 @@ bool names_ready() {
 }
 
 void forget_names() {
-    g_names_epoch.fetch_add(1, std::memory_order_relaxed);
+    g_names_epoch.fetch_add(1ull << 32, std::memory_order_relaxed);
     real_text_bytes.store(0, std::memory_order_relaxed);
     forget_attributes();
     g_name_cache.clear();

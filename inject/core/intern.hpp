@@ -15,10 +15,24 @@ bool populate_names(std::byte* segment, std::uint32_t text_bytes);
 bool names_ready();
 /// The process has another segment: nothing of its table is real yet.
 void forget_names();
-extern std::atomic<std::uint32_t> g_names_epoch;
-/// Changes with each forget_names(): ids that were kept under another number are another table's.
+/// Changes with each forget_names(): ids that were kept under another number are another table's. In the high half of the word; never 0.
+extern std::atomic<std::uint64_t> g_names_epoch;
 inline std::uint32_t names_epoch() {
-    return g_names_epoch.load(std::memory_order_relaxed);
+    return static_cast<std::uint32_t>(g_names_epoch.load(std::memory_order_relaxed) >> 32);
+}
+
+/// The id of a text as somebody keeps it beside that, in a word that is 0 at first.
+/// @return false: none, or one of another table
+[[gnu::always_inline]] inline bool find_kept_name(std::uint64_t kept, schema::NameId& name) {
+    const std::uint64_t id = kept ^ g_names_epoch.load(std::memory_order_relaxed);
+    name = {static_cast<std::uint32_t>(id)};
+    return id <= schema::kNameEntries;
+}
+/// @return for find_kept_name(): 0 for an id that stands for no entry of the table
+inline std::uint64_t keep_name(schema::NameId name) {
+    return name == schema::kInlineName || name == schema::kNoName
+               ? 0
+               : g_names_epoch.load(std::memory_order_relaxed) | name.value;
 }
 
 /// @return kNoName where neither an entry nor bytes are left

@@ -11,7 +11,7 @@ def api_events():
         Event("range", "plain range"), Event("range", "range with all", d, c, colour, -9), Event("mark", "mark with all", d, c, colour, 1.5),
         Event("mark", "plain mark"), Event("counter", "api counter", payload=-12), Event("counter", "real counter", payload=0.25),
         Event("iteration", "epoch"), Event("async", "across threads"), Event("async", "across with all", d, c, colour, 1.5),
-        Event("range", "on the other thread"), Event("open", "never popped")] + [Event("iteration", "step")] * 3
+        Event("range", "on the other thread"), Event("open", "never popped")] + [Event("iteration", "step")] * 3 + [Event("range", "range by a kept name")] * 2
 
 
 def api_c(workspace, program):

@@ -47,6 +47,8 @@ static void* other_thread(void* id) {
     return NULL;
 }
 
+static ringside_name kept = RINGSIDE_NAME("range by a kept name");
+
 static void calls(void) {
     ringside_name_thread("main of api_calls");
     ringside_attributes all = with("api domain", "api category", 0xff010203);
@@ -55,6 +57,10 @@ static void calls(void) {
     ringside_range_push("plain range");
     ringside_range_push_with("range with all", &all);
     ringside_range_pop_of("api domain");
+    for (int i = 0; i < 2; ++i) {
+        ringside_range_push_name(&kept);
+        ringside_range_pop();
+    }
     ringside_range_pop();
     ringside_range_pop();
     all.payload_type = RINGSIDE_DOUBLE;

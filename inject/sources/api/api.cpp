@@ -1,10 +1,12 @@
 // The public API's functions in a traced process. ringside.h finds them by `ringside_api`; Python's module does, too.
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "inject/core/attributes.hpp"
 #include "inject/core/emit.hpp"
+#include "inject/core/intern.hpp"
 #include "inject/core/kept_memory.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/push_depth.hpp"
@@ -72,25 +74,51 @@ constexpr std::uint32_t kNoDomain = PushKeys::no_domain(SourceId::kApi);
     if (key != 0) hook.lane().end_range(key);
 }
 
-// Flat: whatever the compiler thinks of their size, a pair's two functions call nothing.
-[[gnu::flatten]] void range_push(const char* name, const ringside_attributes* given) {
-    const std::uint32_t word = capture_word();
-    if ((word & 1) == 0) [[likely]]
-        return;
-    if (given != nullptr || name == nullptr) return push_with_care(name, given);
+[[gnu::noinline]] void push_unknown(ringside_name* name) {
+    const HookScope hook(SourceId::kApi, Writes::kNothing);
+    if (!hook) return;
+    const NameId id = hook.lane().intern_cached(name->text != nullptr ? name->text : "");
+    // Relaxed: the word is all that there is to see; the table's entry was there before any thread had its id.
+    std::atomic_ref(name->known).store(keep_name(id), std::memory_order_relaxed);
+    hook.lane().begin_range(SourceId::kApi, 0, id, push_key(SourceId::kApi, 0), 0);
+}
+
+// Flat: whatever the compiler thinks of their size, a pair's two functions call nothing. The header has seen that the word is odd.
+[[gnu::flatten]] void push_name(std::uint32_t word, ringside_name* name) {
+    NameId known;
+    if (!find_kept_name(std::atomic_ref(name->known).load(std::memory_order_relaxed), known) ||
+        !push_at_once(SourceId::kApi, kNoDomain, word, known)) [[unlikely]]
+        push_unknown(name);
+}
+
+[[gnu::flatten]] void push_text(std::uint32_t word, const char* name) {
     const NameId known = g_name_cache.find_short(name);
     if (known == schema::kNoName) [[unlikely]]
         return push_new_name(SourceId::kApi, name);
     if (!push_at_once(SourceId::kApi, kNoDomain, word, known)) [[unlikely]]
-        push_with_care(name, given);
+        push_with_care(name, nullptr);
 }
 
-[[gnu::flatten]] void range_pop(const char* domain) {
+[[gnu::flatten]] void pop(std::uint32_t word) {
+    if (!pop_at_once(SourceId::kApi, kNoDomain, word)) [[unlikely]]
+        pop_with_care(nullptr);
+}
+
+// As Python's module and older headers call them, and for ranges with attributes or a domain.
+void range_push(const char* name, const ringside_attributes* given) {
     const std::uint32_t word = capture_word();
     if ((word & 1) == 0) [[likely]]
         return;
-    if (domain != nullptr || !pop_at_once(SourceId::kApi, kNoDomain, word)) [[unlikely]]
-        pop_with_care(domain);
+    if (given != nullptr || name == nullptr) return push_with_care(name, given);
+    push_text(word, name);
+}
+
+void range_pop(const char* domain) {
+    const std::uint32_t word = capture_word();
+    if ((word & 1) == 0) [[likely]]
+        return;
+    if (domain != nullptr) return pop_with_care(domain);
+    pop(word);
 }
 
 std::uint64_t range_start(const char* name, const ringside_attributes* given) {
@@ -308,6 +336,11 @@ constexpr ringside_functions kFunctions = {
     server_begin,
     server_end,
     serve,
+    &g_living.word_distance,
+    &kOffWord,
+    push_name,
+    push_text,
+    pop,
 };
 
 }  // namespace

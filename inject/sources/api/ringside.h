@@ -3,8 +3,8 @@
  *     #include <ringside.h>                            // nothing to link: a traced process has the functions, another one has not
  *     ringside_range_push("load");  ...  ringside_range_pop();
  *
- * Without Ringside in the process every call is a load and a branch; without a capture a call more, which looks at one word. Nothing here
- * allocates, blocks or fails: what can't be recorded is left out. C99 and C++; gcc or clang, since it uses their atomics. With a C library
+ * Without Ringside in the process, and without a capture, a call is some loads and a branch: pushes and pops look at the capture's word here,
+ * the others call a function that does. Nothing here allocates, blocks or fails: what can't be recorded is left out. C99 and C++; gcc or clang, since it uses their atomics. With a C library
  * older than glibc 2.34 a program that wants to be traced links libdl (-ldl), as it would for dlsym().
  *
  * RPCs: the caller makes a call, puts its request id into whatever carries the request, and ends the call when the answer is there; the callee
@@ -47,6 +47,16 @@ typedef struct ringside_attributes {
     } payload;
 } ringside_attributes;
 
+/* A name of the program's own, for ranges that are many: `static ringside_name load = RINGSIDE_NAME("load");`. Ringside keeps in it what it has found
+ * out, so that nothing is looked up and the text is not read again. It and its text live as long as the process. */
+typedef struct ringside_name {
+    const char* text;
+    uint64_t known; /* Ringside's own; 0 at first */
+} ringside_name;
+/* clang-format off */
+#define RINGSIDE_NAME(text) {text, 0}
+/* clang-format on */
+
 /* How a caller calls, as far as it is known; the first word of the call's name in the views. */
 enum { RINGSIDE_UNKNOWN = 0, RINGSIDE_SYNC = 1, RINGSIDE_ASYNC = 2 };
 /* How a half ended. */
@@ -75,7 +85,7 @@ typedef struct ringside_call {
     ringside_request before;
 } ringside_call;
 
-/* The functions of a traced process. Grows at its end: `size` says how far it goes. */
+/* The functions of a traced process. Grows at its end: `size` says how far it goes; 0: there are none, and nothing is captured. */
 typedef struct ringside_functions {
     uint32_t size;
     uint32_t version;
@@ -94,32 +104,60 @@ typedef struct ringside_functions {
     void (*server_begin)(const ringside_request* id, const ringside_rpc* what, ringside_call* call);
     void (*server_end)(const ringside_call* call, uint32_t status, uint64_t bytes);
     void (*serve)(ringside_call* call, int on);
+    const void*
+        word_distance; /* an intptr_t: from word_base to the capture's word; another one in a forked child */
+    const void* word_base;
+    /* Told what the word says: it is odd while a capture is on. */
+    void (*push_name)(uint32_t word, ringside_name* name);
+    void (*push_text)(uint32_t word, const char* name);
+    void (*pop)(uint32_t word);
 } ringside_functions;
 
 /* So that a program is linked without libdl too, and then finds nothing. */
 #pragma weak dlsym
 
-/* The functions, or NULL: looked up once in each source file that includes this. */
+__attribute__((noinline, unused)) static const ringside_functions* ringside_find_functions_(void) {
+    static const intptr_t here = 0;
+    static const uint32_t off = 0;
+    static ringside_functions none;
+    const ringside_functions* (*get)(uint32_t) = NULL;
+    const ringside_functions* found = NULL;
+    void* symbol = dlsym != NULL ? dlsym(NULL /* RTLD_DEFAULT */, "ringside_api") : NULL;
+    memcpy(&get, &symbol, sizeof get);
+    if (get != NULL) found = get((uint32_t)sizeof(ringside_functions));
+    if (found != NULL) return found;
+    __atomic_store_n(&none.word_distance, (const void*)&here, __ATOMIC_RELAXED);
+    __atomic_store_n(&none.word_base, (const void*)&off, __ATOMIC_RELAXED);
+    return &none;
+}
+/* The functions, or a table of size 0: looked up once in each source file that includes this. */
 static inline const ringside_functions* ringside_functions_here(void) {
     static const ringside_functions* found;
-    static int looked;
-    if (__builtin_expect(!__atomic_load_n(&looked, __ATOMIC_ACQUIRE), 0)) {
-        const ringside_functions* (*get)(uint32_t) = NULL;
-        void* symbol = dlsym != NULL ? dlsym(NULL /* RTLD_DEFAULT */, "ringside_api") : NULL;
-        memcpy(&get, &symbol, sizeof get);
-        __atomic_store_n(&found, get != NULL ? get((uint32_t)sizeof(ringside_functions)) : NULL,
-                         __ATOMIC_RELAXED);
-        __atomic_store_n(&looked, 1, __ATOMIC_RELEASE);
+    const ringside_functions* functions = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(functions == NULL, 0)) {
+        functions = ringside_find_functions_();
+        __atomic_store_n(&found, functions, __ATOMIC_RELEASE);
     }
-    return __atomic_load_n(&found, __ATOMIC_RELAXED);
+    return functions;
+}
+/* What the capture's word says. */
+static inline uint32_t ringside_word_(const ringside_functions* functions) {
+    const intptr_t distance =
+        __atomic_load_n((const intptr_t*)functions->word_distance, __ATOMIC_ACQUIRE);
+    return __atomic_load_n((const uint32_t*)((const char*)functions->word_base + distance),
+                           __ATOMIC_RELAXED);
 }
 #define RINGSIDE_IF_HERE(f)                                        \
     const ringside_functions* const f = ringside_functions_here(); \
-    if (f != NULL)
+    if (f->size != 0)
+#define RINGSIDE_IF_ON(f, word)                                    \
+    const ringside_functions* const f = ringside_functions_here(); \
+    const uint32_t word = ringside_word_(f);                       \
+    if (__builtin_expect(word & 1, 0))
 
 /* Whether a capture is on: worth asking before a name is put together. */
 static inline int ringside_active(void) {
-    RINGSIDE_IF_HERE(f) return f->active();
+    RINGSIDE_IF_ON(f, word) return 1;
     return 0;
 }
 
@@ -129,13 +167,20 @@ static inline void ringside_range_push_with(const char* name,
     RINGSIDE_IF_HERE(f) f->range_push(name, attributes);
 }
 static inline void ringside_range_push(const char* name) {
-    ringside_range_push_with(name, NULL);
+    RINGSIDE_IF_ON(f, word) f->push_text(word, name != NULL ? name : "");
+}
+static inline void ringside_range_push_name(ringside_name* name) {
+    if (name == NULL) {
+        ringside_range_push(NULL);
+    } else {
+        RINGSIDE_IF_ON(f, word) f->push_name(word, name);
+    }
 }
 static inline void ringside_range_pop_of(const char* domain) {
     RINGSIDE_IF_HERE(f) f->range_pop(domain);
 }
 static inline void ringside_range_pop(void) {
-    ringside_range_pop_of(NULL);
+    RINGSIDE_IF_ON(f, word) f->pop(word);
 }
 
 /* --- ranges that may end on another thread; 0 is an id too: of a range that is not recorded --- */
@@ -308,6 +353,7 @@ static inline int ringside_extract_binary(const void* bytes, size_t length, ring
 }
 
 #undef RINGSIDE_IF_HERE
+#undef RINGSIDE_IF_ON
 
 #ifdef __cplusplus
 }

@@ -136,9 +136,9 @@ void domain_mark(Domain* domain, const EventAttributes* event) {
     const std::uint32_t word = capture_word();
     if ((word & 1) == 0) [[likely]]
         return kNoPushPopTracking;
-    const NameId known = known_name(domain, event);
-    if (known != schema::kNoName && push_at_once(SourceId::kNvtx, counter_of(domain), word, known))
-        [[likely]]
+    NameId known;
+    if (find_known_name(domain, event, known) &&
+        push_at_once(SourceId::kNvtx, counter_of(domain), word, known)) [[likely]]
         return kNoPushPopTracking;
     return domain_push_with_care(domain, event);
 }

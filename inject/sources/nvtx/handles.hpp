@@ -21,7 +21,7 @@ struct RegisteredString {
     const char* text;
     std::atomic<void*> next_tools;
     RegisteredString* next;  ///< of its bucket
-    /// names_epoch() << 32 | the id of the text with its domain and nothing else; 0: not interned yet.
+    /// keep_name() of the text with its domain and nothing else; 0: not interned yet.
     mutable std::atomic<std::uint64_t> plain_name;
 };
 

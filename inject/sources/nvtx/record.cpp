@@ -67,16 +67,14 @@ NameId message_name(ThreadLane& lane, const EventAttributes& event,
     return attributes.value == 0 ? schema::kNoName : lane.intern("", 0, attributes);
 }
 
-/// For known_name(): of an event that has nothing beside its registered string.
+/// For find_known_name(): of an event that has nothing beside its registered string.
 void keep_plain_name(const Domain* domain, const EventAttributes& event, NameId name) {
     if (event.message_type != kMessageRegistered || event.message == nullptr ||
-        event.category != 0 || event.colour_type != 0 || event.payload_type != 0 ||
-        name == schema::kInlineName || name == schema::kNoName)
+        event.category != 0 || event.colour_type != 0 || event.payload_type != 0)
         return;
     const auto* string = static_cast<const RegisteredString*>(event.message);
     if (string->domain != domain) return;
-    string->plain_name.store(static_cast<std::uint64_t>(names_epoch()) << 32 | name.value,
-                             std::memory_order_relaxed);
+    string->plain_name.store(keep_name(name), std::memory_order_relaxed);
 }
 
 std::uint64_t number_of(const Domain* domain) {

@@ -16,18 +16,16 @@ struct Event {
 
 /// @param attributes  as the program passes them; fields beyond its `size` are not there
 Event read_event(ThreadLane& lane, const Domain* domain, const EventAttributes* attributes);
-/// @return the id of an event that is a registered string of `domain` and nothing else, where it has been interned; else kNoName
-inline NameId known_name(const Domain* domain, const EventAttributes* event) {
+/// The id of an event that is a registered string of `domain` and nothing else, where it has been interned.
+inline bool find_known_name(const Domain* domain, const EventAttributes* event, NameId& name) {
     if (event == nullptr || event->size < sizeof *event ||
         event->message_type != kMessageRegistered || event->message == nullptr ||
         (event->category | static_cast<std::uint32_t>(event->colour_type) |
          static_cast<std::uint32_t>(event->payload_type)) != 0)
-        return schema::kNoName;
+        return false;
     const auto* string = static_cast<const RegisteredString*>(event->message);
-    const std::uint64_t plain = string->plain_name.load(std::memory_order_relaxed);
-    return string->domain == domain && plain >> 32 == names_epoch()
-               ? NameId{static_cast<std::uint32_t>(plain)}
-               : schema::kNoName;
+    return string->domain == domain &&
+           find_kept_name(string->plain_name.load(std::memory_order_relaxed), name);
 }
 
 Event read_event(ThreadLane& lane, const char* message);

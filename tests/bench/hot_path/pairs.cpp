@@ -42,6 +42,7 @@ constexpr long kPeerPairs = 6000;
 struct Ways {
     Program program;
     Work work;
+    OneKeptName one_kept{};
     OneRegisteredName one_registered{*program.registered};
     OneApiName one_api{};
     OneNvtxName one_nvtx{};
@@ -62,8 +63,9 @@ void add_tight(Variants& variants, Ways& ways, const Before& before) {
         add(std::string("floor") + again, kTightPairs, tight(program.floor));
         add(std::string("floor put") + again, kTightPairs, tight(program.floor_put));
     }
-    add("id", kTightPairs, tight(ways.one_registered));
-    add("200 ids", kTightPairs, tight(*program.registered));
+    add("id", kTightPairs, tight(ways.one_kept));
+    add("200 ids", kTightPairs, tight(program.kept));
+    add("nvtx id", kTightPairs, tight(ways.one_registered));
     add("name", kTightPairs, tight(program.api));
     add("nvtx name", kTightPairs, tight(program.nvtx));
     add("put name", kTightPairs, tight(program.api_put));
@@ -97,8 +99,9 @@ void add_around_work(Variants& variants, Ways& ways, const Before& before, doubl
     });
     for (const char* again : kTwice)
         add(std::string("floor") + again, pairs, around(program.floor, work, steps));
-    add("id", pairs, around(ways.one_registered, work, steps));
-    add("200 ids", pairs, around(*program.registered, work, steps));
+    add("id", pairs, around(ways.one_kept, work, steps));
+    add("200 ids", pairs, around(program.kept, work, steps));
+    add("nvtx id", pairs, around(ways.one_registered, work, steps));
     add("name", pairs, around(program.api, work, steps));
     add("nvtx name", pairs, around(program.nvtx, work, steps));
     add("put name", pairs, around(program.api_put, work, steps));
@@ -117,7 +120,8 @@ void add_off(Variants& variants, Ways& ways) {
             {std::string("off floor") + again, kTightPairs, nullptr, tight(program.floor)});
     }
     variants.push_back({"off nothing", 4 * kTightPairs, nullptr, tight(ways.nothing)});
-    variants.push_back({"off id", 4 * kTightPairs, nullptr, tight(ways.one_registered)});
+    variants.push_back({"off id", 4 * kTightPairs, nullptr, tight(ways.one_kept)});
+    variants.push_back({"off nvtx id", 4 * kTightPairs, nullptr, tight(ways.one_registered)});
     variants.push_back({"off name", 4 * kTightPairs, nullptr, tight(ways.one_api)});
     variants.push_back({"off nvtx name", 4 * kTightPairs, nullptr, tight(ways.one_nvtx)});
 }
@@ -143,7 +147,7 @@ void add_beside_uftrace(Variants& variants, Ways& ways, const Before& before) {
         variants.push_back({"tight " + name, kPeerPairs, before, tight(pair)});
         variants.push_back({"work85 " + name, kPeerPairs, before, around(pair, work, steps)});
     };
-    add("id", ways.one_registered);
+    add("id", ways.one_kept);
     for (const char* again : kTwice) {
         add(std::string("floor") + again, program.floor);
         add(std::string("uftrace") + again, ways.uftrace);

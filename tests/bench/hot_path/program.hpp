@@ -58,6 +58,7 @@ struct Program {
     FloorRing ring{kRecords};
     Floor floor{ring};
     FloorPutTogether floor_put{names, ring};
+    KeptName kept{names};
     std::unique_ptr<RegisteredName> registered;
     NvtxName nvtx{names};
     ApiName api{names};
@@ -71,7 +72,7 @@ struct Program {
 
 /// Everything is recorded once, so that the lane and the names are there.
 inline OwnLane own_lane(const std::string& directory, Program& program) {
-    tight (*program.registered)(1);
+    tight(program.kept)(1);
     return OwnSegment(directory).lane_of(own_tid());
 }
 

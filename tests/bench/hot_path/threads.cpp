@@ -69,7 +69,7 @@ int measure_threads(int rounds) {
     OwnLane lane = own_lane(directory, program);
     OwnLane other_lane;
     SecondThread second(cpus[1], [&] {
-        tight (*program.registered)(1);
+        tight(program.kept)(1);
         other_lane = OwnSegment(directory).lane_of(own_tid());
     });
     // The other one goes on until the measured block is over: it is there all the time.
@@ -80,7 +80,7 @@ int measure_threads(int rounds) {
             tight(pair)(2000);
         }
     };
-    const std::function<void()> other_id = [&] { until_stopped(*program.registered, true); };
+    const std::function<void()> other_id = [&] { until_stopped(program.kept, true); };
     const std::function<void()> other_name = [&] { until_stopped(program.api, true); };
     const std::function<void()> other_bare = [&] { until_stopped(other_floor, false); };
     std::vector<Variant> variants;
@@ -97,8 +97,8 @@ int measure_threads(int rounds) {
                                 stop.store(true, std::memory_order_relaxed);
                             }});
     };
-    add("id", *program.registered, nullptr);
-    add("id", *program.registered, &other_id);
+    add("id", program.kept, nullptr);
+    add("id", program.kept, &other_id);
     add("name", program.api, nullptr);
     add("name", program.api, &other_name);
     add("floor", program.floor, nullptr);

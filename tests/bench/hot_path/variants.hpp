@@ -72,6 +72,20 @@ struct RegisteredName {
     [[gnu::always_inline]] void end(std::uint64_t) { nvtx_domain_pop(domain); }
 };
 
+/// ringside_range_push_name(): the same by the public API.
+struct KeptName {
+    std::vector<ringside_name> kept;
+    const Names& names;
+
+    explicit KeptName(const Names& all) : names(all) {
+        for (int i = 0; i < Names::kCount; ++i) kept.push_back({all.text(i).c_str(), 0});
+    }
+    [[gnu::always_inline]] void begin(std::uint64_t i) {
+        ringside_range_push_name(&kept[static_cast<std::size_t>(names.which(i))]);
+    }
+    [[gnu::always_inline]] void end(std::uint64_t) { ringside_range_pop(); }
+};
+
 /// nvtxRangePushA()
 struct NvtxName {
     const Names& names;
@@ -88,7 +102,7 @@ struct ApiName {
     [[gnu::always_inline]] void end(std::uint64_t) { ringside_range_pop(); }
 };
 
-/// The same three where the call has one name at hand, as calls have: an id that a program has registered for it, a constant. To choose among 200
+/// The same where the call has one name at hand, as calls have: an id that a program has registered for it, a constant. To choose among 200
 /// would cost more than a call that is switched off.
 inline constexpr char kOneName[] = "aten::scaled_dot_product_attention";
 struct OneRegisteredName {
@@ -97,6 +111,11 @@ struct OneRegisteredName {
         nvtx_push_registered(all.domain, all.strings.front());
     }
     [[gnu::always_inline]] void end(std::uint64_t) { nvtx_domain_pop(all.domain); }
+};
+struct OneKeptName {
+    ringside_name name = RINGSIDE_NAME(kOneName);
+    [[gnu::always_inline]] void begin(std::uint64_t) { ringside_range_push_name(&name); }
+    [[gnu::always_inline]] void end(std::uint64_t) { ringside_range_pop(); }
 };
 /// No tracer: a function that does nothing, through a pointer, twice.
 inline void do_nothing(const char*) {}

@@ -221,6 +221,36 @@ TEST_CASE("api: ranges pushed again and again, popped in any order of domains, a
     CHECK(view.lane(0).open_depth.load() == 0);
 }
 
+TEST_CASE("api: a kept name is looked up once in each table of names") {
+    Sandbox box;
+    box.control().source_mask.store(~0u);
+    static ringside_name kept = RINGSIDE_NAME("kept");
+    static ringside_name none = RINGSIDE_NAME(nullptr);
+    box.set_capture(true);
+    const pid_t pid = box.run([&] {
+        EXPECT(box.load());
+        for (int i = 0; i < 2; ++i) {
+            ringside_range_push_name(&kept);
+            ringside_range_pop();
+            EXPECT(kept.known != 0);
+        }
+        ringside_range_push_name(&none);
+        ringside_range_pop();
+        ringside_range_push_name(nullptr);
+        ringside_range_pop();
+        const std::uint64_t known = kept.known;
+        // Of another table: whatever it says is not believed.
+        kept.known = known + (1ull << 32) + 1;
+        ringside_range_push_name(&kept);
+        ringside_range_pop();
+        EXPECT(kept.known == known);
+    });
+    const auto records = SegmentView(box.segment_of(pid)).records(0);
+    const char* const names[] = {"kept", "kept", "", "", "kept"};
+    REQUIRE(records.size() == std::size(names));
+    for (std::size_t i = 0; i < records.size(); ++i) CHECK(records[i].name == names[i]);
+}
+
 TEST_CASE("api: off, nothing is written and nothing is there to send") {
     Sandbox box;
     const pid_t pid = box.run([&] {
@@ -231,6 +261,9 @@ TEST_CASE("api: off, nothing is written and nothing is there to send") {
         ringside_client_end(&call, RINGSIDE_OK, 0);
         EXPECT(ringside_range_start("x") == 0 && ringside_active() == 0);
         ringside_range_push("x");
+        static ringside_name kept = RINGSIDE_NAME("kept");
+        ringside_range_push_name(&kept);
+        EXPECT(kept.known == 0);
         ringside_set_worker("w", 1);
     });
     CHECK(SegmentView(box.segment_of(pid)).header().lanes_in_use.load() == 0);
