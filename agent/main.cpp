@@ -1,14 +1,18 @@
 // ringside-agent: options, signals, and the order in which things are made: the engine takes the directory's lock, only then the socket is
 // bound (a stale one is taken over under that lock), only then a capture from the start begins, and only then "ready" is said.
+#include <fcntl.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <thread>
 
+#include "agent/attach/file_handle.hpp"
 #include "agent/capture/engine.hpp"
 #include "agent/control/server.hpp"
 #include "agent/options.hpp"
@@ -24,14 +28,24 @@ int fail(const Error& error) {
     return static_cast<int>(error.code);
 }
 
+/// What end_when_unlocked() sends.
+int unlocked_signal() {
+    return SIGRTMIN;
+}
+
 /// Signals that end the agent, as a descriptor: blocked before any thread is made, so that all threads inherit that.
-int end_signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
-    if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return -1;
+/// @param while_locked  those that end a program are for the tasks: a launcher sends them to all processes of a step
+int end_signals(bool while_locked) {
+    sigset_t usual, own;
+    sigemptyset(&usual);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&usual, signal);
+    sigemptyset(&own);
+    sigaddset(&own, unlocked_signal());
+    if (::sigprocmask(SIG_BLOCK, &usual, nullptr) != 0 ||
+        ::sigprocmask(SIG_BLOCK, &own, nullptr) != 0)
+        return -1;
     ::signal(SIGPIPE, SIG_IGN);  // a reader of --ready-fd or of the log may go before us
-    return ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return ::signalfd(-1, while_locked ? &own : &usual, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 void start_log(const std::string& level) {
@@ -46,6 +60,19 @@ void say_ready(int fd) {
     constexpr char kReady[] = "ready\n";
     (void)!::write(fd, kReady, sizeof kReady - 1);  // whoever waits and is gone needs no answer
     ::close(fd);
+}
+
+/// Ends this agent once nobody else holds a lock on `path`. The thread ends with the process: nothing wakes it from its wait.
+void end_when_unlocked(const std::string& path) {
+    std::thread([path] {
+        const FileHandle file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+        struct flock whole {};
+        whole.l_type = F_WRLCK;
+        whole.l_whence = SEEK_SET;
+        while (file && ::fcntl(file.get(), F_OFD_SETLKW, &whole) != 0 && errno == EINTR) {
+        }
+        ::kill(::getpid(), unlocked_signal());
+    }).detach();
 }
 
 int run(const AgentOptions& options, int signals) {
@@ -68,6 +95,7 @@ int run(const AgentOptions& options, int signals) {
         if (auto started = (*server)->service().capture_from_start(request); !started)
             return fail(started.error());
     }
+    if (!options.while_locked.empty()) end_when_unlocked(options.while_locked);
     say_ready(options.ready_fd);
     spdlog::info("node {} listens on {}", options.engine.node, options.endpoint);
     (*server)->serve(signals);
@@ -81,7 +109,7 @@ int main(int argc, char** argv) {
     int exit_code = 0;
     const auto options = parse_options(argc, argv, exit_code);
     if (!options) return exit_code;
-    const int signals = end_signals();
+    const int signals = end_signals(!options->while_locked.empty());
     if (signals < 0)
         return fail({ErrorCode::kInternal,
                      "take signals: no descriptor left; raise the limit of open files"});

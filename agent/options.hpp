@@ -20,6 +20,7 @@ struct AgentOptions {
     bool compress = false;
     bool record_shapes = false;
     bool profile_memory = false;
+    std::string while_locked;  ///< a file: the agent ends when nobody else holds a lock on it
     int ready_fd = -1;
     std::string log_level = "warn";
 };

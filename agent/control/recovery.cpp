@@ -6,12 +6,13 @@
 namespace ringside::agent {
 
 schema::Result<Recovery> recover_directory(const std::string& root, const std::string& job,
-                                           const std::string& output_root) {
+                                           const std::string& output_root,
+                                           const std::string& node) {
     EngineOptions options;
     options.root = root;
     options.job = job;
     options.output_root = output_root;
-    options.node = default_node();
+    options.node = node.empty() ? default_node() : node;
     options.recover.id = new_capture_id();
     options.recover.name =
         "recovered-" + job + "-" + std::to_string(options.recover.id % 1'000'000);

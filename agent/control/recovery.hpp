@@ -23,9 +23,11 @@ struct Recovery {
 };
 
 /// Holds the directory's lock while it works.
+/// @param node  empty: as an agent's default
 /// @param output_root  for what dead processes left without any capture; a capture's dump stays where it was begun
 /// @errors Refused: an agent lives there (the message names it); as Engine::open
 schema::Result<Recovery> recover_directory(const std::string& root, const std::string& job,
-                                           const std::string& output_root);
+                                           const std::string& output_root,
+                                           const std::string& node = "");
 
 }  // namespace ringside::agent

@@ -1,4 +1,4 @@
-// The agents that a verb speaks to: `--hosts E,E`, or the one of this user's job directory.
+// The agents that a verb speaks to: `--hosts E,E`, those of `--job ID`, or the one of this user's job directory.
 #pragma once
 
 #include <memory>
@@ -20,6 +20,7 @@ namespace ringside::tools {
 /// What the user said about them.
 struct AgentChoice {
     std::string hosts;
+    std::string job;
     std::string key_file;
 };
 
@@ -33,11 +34,11 @@ struct Agents {
     }
 };
 
-/// Adds `--hosts` and `--key` to a verb; `choice` outlives the parser.
+/// Adds `--job`, `--hosts` and `--key` to a verb; `choice` outlives the parser.
 void add_agent_options(CLI::App& verb, AgentChoice& choice);
 
-/// The agents that were chosen; without `--hosts` the default endpoint of this user's job directory.
-/// @errors Usage: as parse_hosts; as agent::find_key
+/// The agents that were chosen; without `--hosts` and `--job` the default endpoint of this user's job directory.
+/// @errors Usage: as parse_hosts; NoAgent: the job has none here; as agent::find_key
 Result<Agents> agents_of(const AgentChoice& choice);
 
 /// Asks each endpoint one plain question, and goes on where one can't answer.

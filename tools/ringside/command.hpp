@@ -43,6 +43,7 @@ struct Verb {
 };
 
 Action setup_run(CLI::App& verb, const Words& rest);
+Action setup_wrap(CLI::App& verb, const Words& rest);
 Action setup_trace(CLI::App& verb, const Words& rest);
 Action setup_arm(CLI::App& verb, const Words& rest);
 Action setup_disarm(CLI::App& verb, const Words& rest);

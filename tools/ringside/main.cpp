@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::array kVerbs = {
     Verb{"run", "trace one command from its first to its last instruction", setup_run, true},
+    Verb{"wrap", "start a launcher's task with its node's agent (ringside-wrap)", setup_wrap, true},
     Verb{"trace", "capture from running jobs, on one node or many", setup_trace},
     Verb{"arm", "keep a window, so that a capture may begin before its trigger", setup_arm},
     Verb{"disarm", "end the window, and give back what it takes", setup_disarm},
@@ -71,7 +72,7 @@ std::string overview(const CLI::App& app) {
            "verdicts are good,\n"
            "2 usage, 3 nothing matched, 4 no agent there, 5 refused, 6 input unreadable or "
            "damaged;\n"
-           "`run` ends with its command's own.\n";
+           "`run` and `wrap` end as their command.\n";
 }
 
 /// The words of one verb: what CLI11 reads, and what it must not touch.

@@ -89,7 +89,7 @@ Result<std::unique_ptr<OwnAgent>> OwnAgent::start(const OwnAgentOptions& options
     }
     agent->pid_ = *child;
     write_end.close();
-    const auto ready = agent->await_ready(read_end.number());
+    const auto ready = agent->check_ready(read_end.number());
     if (!ready) {
         return ready.error();
     }
@@ -108,30 +108,19 @@ OwnAgent::~OwnAgent() {
     remove_traces();
 }
 
-Result<void> OwnAgent::await_ready(int ready_descriptor) {
-    while (true) {
-        std::array<pollfd, 2> waiting = {pollfd{ready_descriptor, POLLIN, 0},
-                                         pollfd{signals_.descriptor(), POLLIN, 0}};
-        if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) {
-            return Error{ErrorCode::kInternal, "wait for the agent: poll: " + errno_text(errno)};
-        }
-        if (waiting[0].revents != 0) {
-            char byte = 0;
-            if (::read(ready_descriptor, &byte, 1) == 1) {
-                return {};
-            }
-            return Error{ErrorCode::kInternal, "start the agent in " + directory_ +
-                                                   ": it ended before it was ready (its own words "
-                                                   "stand above); the command was not started"};
-        }
-        while (const auto signal = signals_.take()) {
-            if (signal->number != SIGCHLD) {
-                return Error{ErrorCode::kInternal, "stopped by signal " +
-                                                       std::to_string(signal->number) +
-                                                       " before the command was started"};
-            }
-        }
+Result<void> OwnAgent::check_ready(int ready_descriptor) {
+    const Readiness readiness = await_ready(ready_descriptor, signals_);
+    if (readiness.ready) {
+        return {};
     }
+    if (readiness.signal) {
+        return Error{ErrorCode::kInternal, "stopped by signal " +
+                                               std::to_string(*readiness.signal) +
+                                               " before the command was started"};
+    }
+    return Error{ErrorCode::kInternal, "start the agent in " + directory_ +
+                                           ": it ended before it was ready (its own words "
+                                           "stand above); the command was not started"};
 }
 
 void OwnAgent::end() {

@@ -51,7 +51,7 @@ public:
 
 private:
     OwnAgent(const OwnAgentOptions& options, SignalGuard& signals);
-    Result<void> await_ready(int ready_descriptor);
+    Result<void> check_ready(int ready_descriptor);
     void remove_traces() const;
 
     SignalGuard& signals_;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "tools/ringside/command.hpp"
 
@@ -25,6 +27,19 @@ using Clock = std::chrono::steady_clock;
                          int report) {
     if (options.own_group) {
         ::setpgid(0, 0);
+    }
+    if (options.apart) {
+        ::setsid();
+        const int nothing = ::open("/dev/null", O_RDONLY);
+        ::dup2(nothing, STDIN_FILENO);
+        // A launcher binds a task to a few processors: these are the task's. The kernel leaves out what the control group forbids.
+        cpu_set_t all;
+        std::memset(&all, 0xff, sizeof all);
+        ::sched_setaffinity(0, sizeof all, &all);
+    }
+    if (options.output_descriptor >= 0) {
+        ::dup2(options.output_descriptor, STDOUT_FILENO);
+        ::dup2(options.output_descriptor, STDERR_FILENO);
     }
     if (options.ends_with_us) {
         ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -85,11 +100,19 @@ void Descriptor::close() {
     }
 }
 
-SignalGuard::SignalGuard() {
+SignalGuard::SignalGuard(Taken which) {
     sigset_t taken;
     ::sigemptyset(&taken);
     ::sigaddset(&taken, SIGCHLD);
-    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
+    std::vector<int> numbers = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    if (which == Taken::kForOthers) {
+        numbers.insert(numbers.end(), {SIGUSR1, SIGUSR2, SIGALRM, SIGURG, SIGXCPU, SIGIO, SIGPWR,
+                                       SIGWINCH, SIGPROF, SIGVTALRM});
+        for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) {
+            numbers.push_back(signal);
+        }
+    }
+    for (const int signal : numbers) {
         struct sigaction action {};
         ::sigaction(signal, nullptr, &action);
         if (action.sa_handler != SIG_IGN) {
@@ -156,6 +179,23 @@ Result<pid_t> start_process(const ChildOptions& options, const SignalGuard& sign
         *exec_errno = error;
     }
     return Error{ErrorCode::kInternal, "start " + options.program + ": " + errno_text(error)};
+}
+
+Readiness await_ready(int descriptor, SignalGuard& signals) {
+    while (true) {
+        std::array<pollfd, 2> waiting = {pollfd{descriptor, POLLIN, 0},
+                                         pollfd{signals.descriptor(), POLLIN, 0}};
+        ::poll(waiting.data(), waiting.size(), -1);
+        if (waiting[0].revents != 0) {
+            char byte = 0;
+            return {::read(descriptor, &byte, 1) == 1, std::nullopt};
+        }
+        while (const auto signal = signals.take()) {
+            if (signal->number != SIGCHLD) {
+                return {false, signal->number};
+            }
+        }
+    }
 }
 
 int status_of(int wait_status) {

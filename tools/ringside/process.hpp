@@ -39,12 +39,18 @@ struct ReceivedSignal {
         false;  ///< the kernel sent it to the whole foreground group: the child has it already
 };
 
-/// Blocks SIGHUP, SIGINT, SIGQUIT, SIGTERM (those that were not ignored: nohup and background shells stay obeyed) and SIGCHLD while
-/// it lives; children get the former mask and SIGCHLD's former disposition back.
+/// Which signals a SignalGuard takes.
+enum class Taken {
+    kEnds,      ///< SIGHUP, SIGINT, SIGQUIT, SIGTERM
+    kForOthers  ///< those, and what jobs are sent besides (SIGUSR1 "write a checkpoint"): whoever stands for a command must not die of it
+};
+
+/// Blocks signals (those that were not ignored: nohup and background shells stay obeyed) and SIGCHLD while it lives; children get
+/// the former mask and SIGCHLD's former disposition back.
 /// @thread main thread
 class SignalGuard {
 public:
-    SignalGuard();
+    explicit SignalGuard(Taken which = Taken::kEnds);
     ~SignalGuard();
     SignalGuard(const SignalGuard&) = delete;
     SignalGuard& operator=(const SignalGuard&) = delete;
@@ -67,8 +73,11 @@ struct ChildOptions {
     std::vector<std::string> arguments;                            ///< the first one is argv[0]
     std::vector<std::pair<std::string, std::string>> environment;  ///< set beyond ours
     std::vector<std::string> unset;
-    bool own_group = false;         ///< Ctrl-C at the terminal does not reach it
-    bool ends_with_us = false;      ///< SIGTERM when this process dies
+    bool own_group = false;     ///< Ctrl-C at the terminal does not reach it
+    bool ends_with_us = false;  ///< SIGTERM when this process dies
+    bool apart =
+        false;  ///< a session of its own, no stdin, and every processor that we may use at all
+    int output_descriptor = -1;     ///< becomes its stdout and stderr
     int inherited_descriptor = -1;  ///< stays open in the child, besides stdin, stdout and stderr
 };
 
@@ -76,6 +85,14 @@ struct ChildOptions {
 /// @errors Internal: fork or exec failed; `exec_errno` says whether it was exec
 Result<pid_t> start_process(const ChildOptions& options, const SignalGuard& signals,
                             int* exec_errno = nullptr);
+
+struct Readiness {
+    bool ready = false;         ///< it has written its byte; else it has ended, or a signal came
+    std::optional<int> signal;  ///< not SIGCHLD
+};
+
+/// Waits until a child writes a byte into the pipe that it was given, or closes it by its end.
+Readiness await_ready(int descriptor, SignalGuard& signals);
 
 /// How a process ended: 0..255, or 128+N when it died of signal N.
 int status_of(int wait_status);

@@ -19,7 +19,6 @@
 #include "schema/frame.hpp"
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/index_beside.hpp"
-#include "tools/ringside/install_paths.hpp"
 #include "tools/ringside/job_input.hpp"
 #include "tools/ringside/options.hpp"
 #include "tools/ringside/output_dir.hpp"
@@ -28,6 +27,7 @@
 #include "tools/ringside/progress.hpp"
 #include "tools/ringside/trace_report.hpp"
 #include "tools/ringside/traceable.hpp"
+#include "tools/ringside/traced_command.hpp"
 #include "tools/ringside/words.hpp"
 #include "viewer_export/out/table.hpp"
 
@@ -56,11 +56,6 @@ int own_failure(const Error& error) {
     return kOwnFailure;
 }
 
-std::string variable(const char* name) {
-    const char* const value = ::getenv(name);
-    return value == nullptr ? std::string() : std::string(value);
-}
-
 /// The folder in which the agent writes while the command runs, so that nothing unfinished bears a final name. Gone with its owner
 /// unless files that could not be brought to their place are in it.
 class Workshop {
@@ -86,34 +81,6 @@ private:
     std::string name_;
     std::string path_;
 };
-
-/// What the command is started with.
-struct Target {
-    std::string program;
-    bool preload = true;
-};
-
-/// Says what keeps the preload from the program, and decides.
-Target target_of(const std::string& program) {
-    const TraceCheck check = check_traceable(program);
-    if (check.answer != Traceability::kYes) {
-        say(check.reason);
-    }
-    return {program, check.answer != Traceability::kMustNotLoad};
-}
-
-ChildOptions command_of(const Target& target, const Words& words, const std::string& shim,
-                        const std::string& root, const std::string& job) {
-    ChildOptions child;
-    child.program = target.program;
-    child.arguments = words;
-    child.environment = {{"RINGSIDE_DIR", root}, {"RINGSIDE_JOB", job}};
-    if (target.preload) {
-        const std::string before = variable("LD_PRELOAD");
-        child.environment.emplace_back("LD_PRELOAD", before.empty() ? shim : shim + ":" + before);
-    }
-    return child;
-}
 
 /// Starts the command, waits for it, hands it the signals that come.
 /// @return its status as a shell tells it; 126 or 127 where it could not be started
@@ -299,18 +266,6 @@ void conclude(const Options& options, OwnAgent& agent, const OutputDir& output,
     say(summary(*reply, output));
 }
 
-Result<InstallPaths> checked_paths() {
-    const auto self = own_executable();
-    auto paths = self ? find_install_paths(*self) : Result<InstallPaths>(self.error());
-    if (paths && paths->shim.find_first_of(" :") != std::string::npos) {
-        return Error{ErrorCode::kInternal,
-                     "preload " + paths->shim +
-                         ": the loader splits LD_PRELOAD at spaces and colons; "
-                         "install ringside in a path without them"};
-    }
-    return paths;
-}
-
 int run_traced(const Options& options, const Words& words) {
     if (words.empty()) {
         return fail({ErrorCode::kUsage, "run: no command given; see `ringside run --help`"});
@@ -328,7 +283,7 @@ int run_traced(const Options& options, const Words& words) {
         say(found.reason);
         return found.exit_code;
     }
-    const auto paths = checked_paths();
+    const auto paths = own_install_paths();
     if (!paths) {
         return own_failure(paths.error());
     }
@@ -341,11 +296,11 @@ int run_traced(const Options& options, const Words& words) {
     if (!output) {
         return own_failure(output.error());
     }
-    const Target target = target_of(found.path);
     SignalGuard signals;
     const Workshop workshop(*output);
     const std::string root = agent::default_root();
     const std::string job = "run-" + pid;
+    const ChildOptions command = traced_command(found.path, words, paths->shim, root, job);
     const auto agent = OwnAgent::start(
         {paths->agent, root, job, output->absolute(), workshop.name(), options.node,
          options.record_shapes, options.profile_memory, max_bytes, options.compress},
@@ -353,7 +308,7 @@ int run_traced(const Options& options, const Words& words) {
     if (!agent) {
         return own_failure(agent.error());
     }
-    const int status = run_command(command_of(target, words, paths->shim, root, job), signals);
+    const int status = run_command(command, signals);
     conclude(options, **agent, *output, workshop);
     return status;
 }

@@ -177,7 +177,9 @@ int run_trace(const Options& options) {
         return fail(client.error());
     }
     const auto output = OutputDir::open(
-        options.output, "ringside-" + agent::default_job() + "-" + std::to_string(::getpid()));
+        options.output,
+        "ringside-" + (options.agents.job.empty() ? agent::default_job() : options.agents.job) +
+            "-" + std::to_string(::getpid()));
     if (!output) {
         return fail(output.error());
     }
@@ -257,6 +259,7 @@ Action setup_trace(CLI::App& verb, const Words&) {
     verb.footer(
         "Examples:\n"
         "  ringside trace --duration 2s\n"
+        "  ringside trace --job 4242 -o DIR     (a Slurm job whose tasks ringside-wrap started)\n"
         "  ringside trace --hosts ipc:///tmp/a.sock,ipc:///tmp/b.sock -o DIR\n"
         "  ringside trace --history 5s --duration 1s     (after `ringside arm`)\n"
         "Ctrl-C ends the capture early and writes what there is; a second one gives it up.\n"

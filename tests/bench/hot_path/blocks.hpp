@@ -68,6 +68,7 @@ inline int calm_rounds(const std::vector<Variant>& variants) {
 /// So many rounds; on a core that is mostly half somebody else's more of them, until enough had it to themselves or patience ends.
 inline void run_rounds(std::vector<Variant>& variants, int rounds) {
     constexpr int kEnough = 30, kPatience = 10;
+    constexpr std::int64_t kPatienceNs = 60 * schema::kNsPerSecond;
     std::vector<Variant*> order;
     for (Variant& variant : variants) {
         order.push_back(&variant);
@@ -82,8 +83,10 @@ inline void run_rounds(std::vector<Variant>& variants, int rounds) {
             for (Variant* variant : order) run_block(*variant);
         }
     };
+    const std::int64_t begun = now_ns();
     turn(rounds);
-    for (int more = 1; more < kPatience && calm_rounds(variants) < std::min(kEnough, rounds);
+    for (int more = 1; more < kPatience && now_ns() - begun < kPatienceNs &&
+                       calm_rounds(variants) < std::min(kEnough, rounds);
          ++more)
         turn(rounds);
 }

@@ -1,0 +1,62 @@
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+
+#include "tools/ringside/launch_step.hpp"
+
+using ringside::tools::launch_step;
+using ringside::tools::LaunchStep;
+
+namespace {
+
+LaunchStep step_of(const std::map<std::string, std::string>& variables,
+                   const std::string& host = "host7") {
+    return launch_step(
+        [&](const char* name) {
+            const auto found = variables.find(name);
+            return found == variables.end() ? std::string() : found->second;
+        },
+        host);
+}
+
+}  // namespace
+
+TEST_CASE("launch step: a Slurm task is of its job, its step and its node") {
+    const LaunchStep step =
+        step_of({{"SLURM_JOB_ID", "4242"}, {"SLURM_STEP_ID", "3"}, {"SLURMD_NODENAME", "host7"}});
+    CHECK(step.job == "4242");
+    CHECK(step.step == "3");
+    CHECK(step.node == "host7");
+    CHECK(step_of({{"SLURM_JOB_ID", "4242"}}).step == "batch");
+}
+
+TEST_CASE(
+    "launch step: nodes that share a host have directories of their own, one with another form of "
+    "its name has not") {
+    const auto job = [](const std::string& node, const std::string& host) {
+        return step_of({{"SLURM_JOB_ID", "4242"}, {"SLURMD_NODENAME", node}}, host).job;
+    };
+    CHECK(job("n1", "host7") == "4242.n1");
+    CHECK(job("host7", "host7.cluster.org") == "4242");
+    CHECK(job("host7.cluster.org", "host7") == "4242");
+    CHECK(job("", "host7") == "4242");
+}
+
+TEST_CASE("launch step: what the user says counts first") {
+    const LaunchStep step = step_of({{"RINGSIDE_JOB", "mine"},
+                                     {"RINGSIDE_NODE", "here"},
+                                     {"SLURM_JOB_ID", "4242"},
+                                     {"SLURMD_NODENAME", "n1"}});
+    CHECK(step.job == "mine");
+    CHECK(step.node == "here");
+}
+
+TEST_CASE("launch step: other launchers' runs are told apart, and their ids are names of files") {
+    CHECK(step_of({}).job == "default");
+    CHECK(step_of({{"TORCHELASTIC_RUN_ID", "none"}}).job == "default");
+    const LaunchStep step = step_of({{"PMIX_NAMESPACE", "prterun-host/7@1"}});
+    CHECK(step.job == "run-prterun-host-7-1");
+    CHECK(step.step == "prterun-host-7-1");
+    CHECK(step_of({{"PMIX_NAMESPACE", std::string(300, 'x')}}).job.size() < 64);
+}

@@ -1,0 +1,64 @@
+#include "tools/ringside/launch_step.hpp"
+
+#include <algorithm>
+
+namespace ringside::tools {
+
+namespace {
+
+/// Of other launchers' ids: what may stand in a file's name, and no more than fits beside others.
+std::string as_name(std::string text) {
+    constexpr std::size_t kMost = 48;
+    std::replace_if(
+        text.begin(), text.end(),
+        [](char c) {
+            return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '-' || c == '_');
+        },
+        '-');
+    return text.substr(0, kMost);
+}
+
+std::string first_set(const std::function<std::string(const char*)>& variable,
+                      std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+        if (std::string value = variable(name); !value.empty()) {
+            return value;
+        }
+    }
+    return "";
+}
+
+}  // namespace
+
+LaunchStep launch_step(const std::function<std::string(const char*)>& variable,
+                       const std::string& host) {
+    LaunchStep step;
+    step.node = variable("RINGSIDE_NODE");
+    step.job = variable("RINGSIDE_JOB");
+    const std::string slurm_job = variable("SLURM_JOB_ID");
+    if (!slurm_job.empty()) {
+        const std::string slurm_node = variable("SLURMD_NODENAME");
+        if (step.node.empty()) {
+            step.node = slurm_node;
+        }
+        if (step.job.empty()) {
+            // One slurmd a host, and its node bears the host's name, with a domain or without: all that is usual.
+            const bool alone = slurm_node.empty() || slurm_node.substr(0, slurm_node.find('.')) ==
+                                                         host.substr(0, host.find('.'));
+            step.job = alone ? slurm_job : slurm_job + "." + as_name(slurm_node);
+        }
+        const std::string id = variable("SLURM_STEP_ID");
+        step.step = id.empty() ? "batch" : as_name(id);
+        return step;
+    }
+    const std::string run = first_set(variable, {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
+                                                 "PMI_JOBID", "TORCHELASTIC_RUN_ID"});
+    step.step = run.empty() ? "0" : as_name(run);
+    if (step.job.empty()) {
+        step.job = run.empty() || run == "none" ? "default" : "run-" + as_name(run);
+    }
+    return step;
+}
+
+}  // namespace ringside::tools

@@ -1,0 +1,321 @@
+#include "tools/ringside/node_agent.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "agent/attach/file_handle.hpp"
+#include "agent/attach/mapped_segment.hpp"
+#include "agent/control/client.hpp"
+#include "agent/control/endpoint.hpp"
+#include "agent/control/recovery.hpp"
+#include "schema/control_page.hpp"
+#include "tools/ringside/command.hpp"
+#include "tools/ringside/progress.hpp"
+
+namespace ringside::tools {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr const char* kElection = "election";
+constexpr const char* kOwner = "agent.step";
+constexpr const char* kLog = "agent.log";
+const std::string kStepPrefix = "step-";
+/// Between two tries for a lock that others hold for moments.
+constexpr int kBetweenTriesMs = 5;
+/// Whoever holds the election starts or ends an agent; one that does not let it go hangs.
+constexpr std::chrono::seconds kElectionLimit{20};
+/// An agent that was told to end writes what it holds; slurmd gives a step 30 s from the first signal to the last.
+constexpr std::chrono::seconds kEndLimit{25};
+
+std::string read_small(int directory, const char* name) {
+    std::array<char, 256> text{};
+    const Descriptor file(::openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    const ssize_t size = ::read(file.number(), text.data(), text.size());
+    return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : "";
+}
+
+/// The pid that stands in the lock's file: "agent with pid N of node X".
+pid_t holder_pid(int directory) {
+    const std::string text = read_small(directory, schema::kLockFileName);
+    const std::string mark = "pid ";
+    const std::size_t at = text.find(mark);
+    return at == std::string::npos ? -1
+                                   : static_cast<pid_t>(std::atol(text.c_str() + at + mark.size()));
+}
+
+bool is_agent(pid_t pid) {
+    std::array<char, 32> name{};
+    const Descriptor file(
+        ::open(("/proc/" + std::to_string(pid) + "/comm").c_str(), O_RDONLY | O_CLOEXEC));
+    const ssize_t size = ::read(file.number(), name.data(), name.size() - 1);
+    // The kernel keeps fifteen characters.
+    return size > 0 && std::string(name.data()).rfind("ringside-agent", 0) == 0;
+}
+
+}  // namespace
+
+Result<void> NodeAgent::open_directory() {
+    path_ = options_.root + "/" + options_.job;
+    const agent::FileHandle root = agent::open_private_directory(AT_FDCWD, options_.root.c_str());
+    agent::FileHandle opened = root
+                                   ? agent::open_private_directory(root.get(), options_.job.c_str())
+                                   : agent::FileHandle();
+    if (!opened) {
+        return Error{ErrorCode::kInternal, "make the job directory " + path_ + ": " +
+                                               errno_text(errno) +
+                                               "; name another root with RINGSIDE_DIR"};
+    }
+    directory_ = Descriptor(::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0));
+    for (const auto& [name, lock] : {std::pair{std::string(kElection), &election_},
+                                     std::pair{kStepPrefix + options_.step, &step_},
+                                     std::pair{std::string(schema::kLockFileName), &agent_}}) {
+        auto file = FileLock::open(directory_.number(), name);
+        if (!file) {
+            return file.error();
+        }
+        *lock = std::move(*file);
+    }
+    return {};
+}
+
+bool NodeAgent::directory_is_named() const {
+    struct stat ours {
+    }, there{};
+    return ::fstat(directory_.number(), &ours) == 0 && ::stat(path_.c_str(), &there) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+/// Waits for the election. @return false: a signal came, or it was not to be had
+bool NodeAgent::elect(Patience patience) {
+    const auto deadline = Clock::now() + kElectionLimit;
+    while (!election_.take(false)) {
+        if (Clock::now() > deadline) {
+            return false;
+        }
+        pollfd signal{signals_.descriptor(), POLLIN, 0};
+        // Signals that end a task wait until the agent is ended in order; each only hastens that we look again.
+        ::poll(&signal, patience == Patience::kUntilSignal ? 1 : 0, kBetweenTriesMs);
+        if (patience != Patience::kUntilSignal) {
+            continue;
+        }
+        while (const auto taken = signals_.take()) {
+            if (taken->number != SIGCHLD) {
+                signal_ = taken->number;
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool NodeAgent::has_agent() const {
+    return agent_.others_hold_it();
+}
+
+Result<void> NodeAgent::enter() {
+    while (true) {
+        if (const auto opened = open_directory(); !opened) {
+            return opened.error();
+        }
+        if (!elect(Patience::kUntilSignal)) {
+            return Error{ErrorCode::kInternal,
+                         "wait for the agent of job directory " + path_ +
+                             (signal_ ? ": a signal came" : ": who starts it does not end")};
+        }
+        if (directory_is_named()) {
+            break;
+        }
+        // The last task of before has taken it away: ours is another one.
+    }
+    // It can only be the agent's own, which gives it back at once.
+    while (!step_.take(true)) {
+        ::poll(nullptr, 0, kBetweenTriesMs);
+    }
+    const Result<void> started = has_agent() ? Result<void>() : start();
+    follow();
+    election_.release();
+    return started;
+}
+
+Result<void> NodeAgent::keep() {
+    ended_.close();
+    if (!elect(Patience::kBounded)) {
+        return Error{ErrorCode::kInternal,
+                     "replace the agent of job directory " + path_ + ": who does it does not end"};
+    }
+    const Result<void> started = has_agent() ? Result<void>() : start();
+    follow();
+    election_.release();
+    return started;
+}
+
+/// A descriptor that tells the end of the agent that there is.
+void NodeAgent::follow() {
+    const pid_t pid = holder_pid(directory_.number());
+    if (pid <= 0 || !is_agent(pid)) {
+        return;  // in another pid namespace, or gone already
+    }
+    ended_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+Result<void> NodeAgent::start() {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+        return Error{ErrorCode::kInternal, "start the agent: pipe: " + errno_text(errno)};
+    }
+    const Descriptor read_end(ends[0]);
+    Descriptor write_end(ends[1]);
+    constexpr mode_t kPrivate = 0600;
+    const Descriptor log(::openat(directory_.number(), kLog,
+                                  O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kPrivate));
+    const Descriptor owner(::openat(directory_.number(), kOwner,
+                                    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                                    kPrivate));
+    if (::write(owner.number(), options_.step.data(), options_.step.size()) !=
+        static_cast<ssize_t>(options_.step.size())) {
+        return Error{ErrorCode::kInternal,
+                     "write " + path_ + "/" + kOwner + ": " + errno_text(errno)};
+    }
+    ChildOptions child;
+    child.program = options_.program;
+    child.arguments = {options_.program,
+                       "--dir",
+                       options_.root,
+                       "--job",
+                       options_.job,
+                       "--while-locked",
+                       path_ + "/" + kStepPrefix + options_.step,
+                       "--ready-fd",
+                       std::to_string(write_end.number())};
+    if (!options_.node.empty()) {
+        child.arguments.insert(child.arguments.end(), {"--node", options_.node});
+    }
+    if (!options_.output_root.empty()) {
+        child.arguments.insert(child.arguments.end(), {"--output", options_.output_root});
+    }
+    child.environment = {{"RINGSIDE_DISABLE", "1"}};
+    child.apart = true;
+    child.output_descriptor = log.number();
+    child.inherited_descriptor = write_end.number();
+    const auto pid = start_process(child, signals_);
+    if (!pid) {
+        return pid.error();
+    }
+    write_end.close();
+    const Readiness readiness = await_ready(read_end.number(), signals_);
+    if (readiness.ready || has_agent()) {
+        return {};
+    }
+    signal_ = readiness.signal;
+    return Error{ErrorCode::kInternal, "start the agent in " + path_ +
+                                           ": it ended before it was ready; " +
+                                           read_small(directory_.number(), kLog)};
+}
+
+bool NodeAgent::is_of_our_step() const {
+    return read_small(directory_.number(), kOwner) == options_.step;
+}
+
+void NodeAgent::end_agent() {
+    const Progress progress("the agent writes what it holds");
+    auto client = agent::Client::connect(agent::default_endpoint(options_.root, options_.job));
+    if (client) {
+        const auto told = (*client)->ask<fbs::ShutdownReplyT>(fbs::ShutdownRequestT{});
+        static_cast<void>(told);  // it ends in any case: nobody holds its step's lock any more
+    }
+    const auto deadline = Clock::now() + kEndLimit;
+    while (has_agent()) {
+        if (Clock::now() > deadline) {
+            say("the agent of " + path_ + " has not ended within " +
+                std::to_string(kEndLimit.count()) + " s; `ringside recover` has what it leaves");
+            return;
+        }
+        pollfd ended{ended_.number(), POLLIN, 0};
+        ::poll(&ended, ended_.number() >= 0 ? 1 : 0, kBetweenTriesMs);
+    }
+}
+
+void NodeAgent::leave() {
+    if (directory_.number() < 0 || !elect(Patience::kBounded)) {
+        return;
+    }
+    step_.release();
+    if (!step_.others_hold_it()) {
+        if (!has_agent()) {
+            recover();
+        } else if (is_of_our_step()) {
+            end_agent();
+        }
+        remove_directory();
+    }
+    election_.release();
+}
+
+/// The agent has died and nobody has started another: what it and the tasks have left is ended here, for nobody comes after us.
+void NodeAgent::recover() const {
+    std::error_code error;
+    const fs::directory_iterator entries(path_, error);
+    if (std::none_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
+            return agent::parse_segment_name(entry.path().filename().string()).has_value();
+        })) {
+        return;
+    }
+    const Progress progress("ending what an agent that died has left");
+    const auto recovery = agent::recover_directory(
+        options_.root, options_.job,
+        options_.output_root.empty() ? agent::default_output_root() : options_.output_root,
+        options_.node);
+    if (!recovery) {
+        say(recovery.error().message);
+    } else if (!recovery->dump.empty()) {
+        say("the agent of " + path_ + " had died; its capture is in " + recovery->dump);
+    }
+}
+
+/// Where nothing in it is anybody's any more: no agent, no task of another step, no segment.
+void NodeAgent::remove_directory() const {
+    if (has_agent() || !directory_is_named()) {
+        return;
+    }
+    std::vector<std::string> names;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(path_, error)) {
+        names.push_back(entry.path().filename().string());
+    }
+    for (const std::string& name : names) {
+        if (name.rfind(kStepPrefix, 0) == 0) {
+            const auto step = FileLock::open(directory_.number(), name);
+            if (!step || step->others_hold_it()) {
+                return;
+            }
+        } else if (name != kElection && name != kOwner && name != kLog &&
+                   name != schema::kLockFileName && name != schema::kControlFileName &&
+                   name != schema::kBudgetFileName) {
+            return;
+        }
+    }
+    for (const std::string& name : names) {
+        ::unlinkat(directory_.number(), name.c_str(), 0);
+    }
+    ::rmdir(path_.c_str());
+}
+
+}  // namespace ringside::tools

@@ -1,0 +1,75 @@
+// The agent of a job on this node, as the tasks of `ringside wrap` share it. Whoever comes first starts it, under a lock that makes the others
+// wait until it records; it belongs to its step, whose last task here ends it and waits until what it holds is written; tasks of
+// other steps see its end and start another.
+//
+//   election   an exclusive lock for the moments in which an agent is looked for, started or ended
+//   step-ID    a shared lock of each task of a step, for as long as it lives. The agent ends by itself when nobody holds it any more.
+//   lock       the agent's own, for as long as it lives
+//   agent.step whose it is
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "tools/ringside/file_lock.hpp"
+#include "tools/ringside/process.hpp"
+
+namespace ringside::tools {
+
+struct NodeAgentOptions {
+    std::string program;      ///< ringside-agent
+    std::string root;         ///< holds job directories
+    std::string job;          ///< the directory beneath it
+    std::string step;         ///< this task's
+    std::string node;         ///< empty: the agent's default
+    std::string output_root;  ///< where dumps may be written; empty: the agent's default
+};
+
+/// @thread main thread
+class NodeAgent {
+public:
+    NodeAgent(NodeAgentOptions options, SignalGuard& signals)
+        : options_(std::move(options)), signals_(signals) {}
+    NodeAgent(const NodeAgent&) = delete;
+    NodeAgent& operator=(const NodeAgent&) = delete;
+
+    /// This task takes part; when it returns there is an agent that is ready.
+    /// @errors Internal: no directory, no agent, or a signal (take_signal()); but for the last the task goes on without an agent
+    Result<void> enter();
+    /// Readable when the agent has ended; -1: it can't be told here.
+    int ended() const { return ended_.number(); }
+    /// Looks whether the agent still lives, and sees to another one where it does not.
+    Result<void> keep();
+    /// This task takes no part any more: its step's last one here ends the agent and waits for it, and the last of the job takes the job directory away.
+    void leave();
+    /// A signal that came while we waited for an agent: the command's, or if that is not started yet, ours.
+    std::optional<int> take_signal() { return std::exchange(signal_, std::nullopt); }
+
+private:
+    enum class Patience { kUntilSignal, kBounded };
+    Result<void> open_directory();
+    bool elect(Patience patience);
+    bool has_agent() const;
+    Result<void> start();
+    void follow();
+    void end_agent();
+    bool is_of_our_step() const;
+    void recover() const;
+    void remove_directory() const;
+    bool directory_is_named() const;
+
+    NodeAgentOptions options_;
+    SignalGuard& signals_;
+    std::string path_;
+    Descriptor directory_;
+    FileLock election_;
+    FileLock step_;
+    FileLock agent_;  ///< never taken here
+    Descriptor ended_;
+    std::optional<int> signal_;
+};
+
+}  // namespace ringside::tools
