@@ -18,10 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "agent/attach/file_handle.hpp"
-#include "agent/attach/mapped_segment.hpp"
 #include "agent/control/client.hpp"
 #include "agent/control/endpoint.hpp"
+#include "agent/control/job_folder.hpp"
 #include "agent/control/recovery.hpp"
 #include "schema/control_page.hpp"
 #include "tools/ringside/command.hpp"
@@ -44,6 +43,12 @@ constexpr int kBetweenTriesMs = 5;
 constexpr std::chrono::seconds kElectionLimit{20};
 /// An agent that was told to end writes what it holds; slurmd gives a step 30 s from the first signal to the last.
 constexpr std::chrono::seconds kEndLimit{25};
+
+/// A process's segment: three numbers with dots between them.
+bool is_segment(const std::string& name) {
+    return std::count(name.begin(), name.end(), '.') == 2 &&
+           name.find_first_not_of("0123456789.") == std::string::npos;
+}
 
 std::string read_small(int directory, const char* name) {
     std::array<char, 256> text{};
@@ -74,16 +79,11 @@ bool is_agent(pid_t pid) {
 
 Result<void> NodeAgent::open_directory() {
     path_ = options_.root + "/" + options_.job;
-    const agent::FileHandle root = agent::open_private_directory(AT_FDCWD, options_.root.c_str());
-    agent::FileHandle opened = root
-                                   ? agent::open_private_directory(root.get(), options_.job.c_str())
-                                   : agent::FileHandle();
+    const auto opened = agent::open_job_folder(options_.root, options_.job);
     if (!opened) {
-        return Error{ErrorCode::kInternal, "make the job directory " + path_ + ": " +
-                                               errno_text(errno) +
-                                               "; name another root with RINGSIDE_DIR"};
+        return opened.error();
     }
-    directory_ = Descriptor(::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0));
+    directory_ = Descriptor(*opened);
     for (const auto& [name, lock] : {std::pair{std::string(kElection), &election_},
                                      std::pair{kStepPrefix + options_.step, &step_},
                                      std::pair{std::string(schema::kLockFileName), &agent_}}) {
@@ -274,7 +274,7 @@ void NodeAgent::recover() const {
     std::error_code error;
     const fs::directory_iterator entries(path_, error);
     if (std::none_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
-            return agent::parse_segment_name(entry.path().filename().string()).has_value();
+            return is_segment(entry.path().filename().string());
         })) {
         return;
     }
