@@ -34,16 +34,17 @@ int unlocked_signal() {
 }
 
 /// Signals that end the agent, as a descriptor: blocked before any thread is made, so that all threads inherit that.
-/// @param while_locked  those that end a program are for the tasks: a launcher sends them to all processes of a step
+/// @param while_locked  signals are for the tasks: a launcher sends them to all processes of a step
 int end_signals(bool while_locked) {
-    sigset_t usual, own;
+    sigset_t usual, own, blocked;
     sigemptyset(&usual);
     for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&usual, signal);
     sigemptyset(&own);
     sigaddset(&own, unlocked_signal());
-    if (::sigprocmask(SIG_BLOCK, &usual, nullptr) != 0 ||
-        ::sigprocmask(SIG_BLOCK, &own, nullptr) != 0)
-        return -1;
+    sigfillset(&blocked);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP})
+        sigdelset(&blocked, fault);
+    if (::sigprocmask(SIG_BLOCK, while_locked ? &blocked : &usual, nullptr) != 0) return -1;
     ::signal(SIGPIPE, SIG_IGN);  // a reader of --ready-fd or of the log may go before us
     return ::signalfd(-1, while_locked ? &own : &usual, SFD_CLOEXEC | SFD_NONBLOCK);
 }

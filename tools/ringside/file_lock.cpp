@@ -30,9 +30,12 @@ Result<FileLock> FileLock::open(int directory, const std::string& name) {
     return FileLock(std::move(file));
 }
 
-bool FileLock::take(bool shared) {
+FileLock::Answer FileLock::take(bool shared) {
     struct flock lock = whole_file(shared ? F_RDLCK : F_WRLCK);
-    return ::fcntl(file_.number(), F_OFD_SETLK, &lock) == 0;
+    if (::fcntl(file_.number(), F_OFD_SETLK, &lock) == 0) {
+        return Answer::kTaken;
+    }
+    return errno == EAGAIN || errno == EACCES || errno == EINTR ? Answer::kBusy : Answer::kNever;
 }
 
 void FileLock::release() {
@@ -43,6 +46,11 @@ void FileLock::release() {
 bool FileLock::others_hold_it() const {
     struct flock lock = whole_file(F_WRLCK);
     return ::fcntl(file_.number(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+bool FileLock::others_share_it() const {
+    struct flock lock = whole_file(F_WRLCK);
+    return ::fcntl(file_.number(), F_OFD_GETLK, &lock) == 0 && lock.l_type == F_RDLCK;
 }
 
 }  // namespace ringside::tools

@@ -14,11 +14,17 @@ public:
     /// @errors Internal
     static Result<FileLock> open(int directory, const std::string& name);
 
-    /// @return false: somebody else holds it in a way that excludes this
-    bool take(bool shared);
+    enum class Answer {
+        kTaken,
+        kBusy,  ///< somebody else holds it in a way that excludes this
+        kNever  ///< it is not open, or its file system has no such locks
+    };
+    Answer take(bool shared);
     void release();
     /// Whether anybody else holds it, shared or not.
     bool others_hold_it() const;
+    /// Whether anybody else shares it.
+    bool others_share_it() const;
 
 private:
     explicit FileLock(Descriptor file) : file_(std::move(file)) {}

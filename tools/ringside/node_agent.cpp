@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,13 +37,17 @@ namespace {
 constexpr const char* kElection = "election";
 constexpr const char* kOwner = "agent.step";
 constexpr const char* kLog = "agent.log";
+constexpr const char* kSocket =
+    "agent.sock";  ///< a killed agent leaves it (agent/control/endpoint.hpp)
 const std::string kStepPrefix = "step-";
 /// Between two tries for a lock that others hold for moments.
 constexpr int kBetweenTriesMs = 5;
-/// Whoever holds the election starts or ends an agent; one that does not let it go hangs.
-constexpr std::chrono::seconds kElectionLimit{20};
+/// An agent's start takes a third of a second; one that takes as long hangs.
+constexpr std::chrono::seconds kStartLimit{10};
 /// An agent that was told to end writes what it holds; slurmd gives a step 30 s from the first signal to the last.
 constexpr std::chrono::seconds kEndLimit{25};
+/// Whoever holds the election starts or ends an agent; one that does not let it go hangs.
+constexpr std::chrono::seconds kElectionLimit{40};
 
 /// A process's segment: three numbers with dots between them.
 bool is_segment(const std::string& name) {
@@ -71,8 +76,9 @@ bool is_agent(pid_t pid) {
     const Descriptor file(
         ::open(("/proc/" + std::to_string(pid) + "/comm").c_str(), O_RDONLY | O_CLOEXEC));
     const ssize_t size = ::read(file.number(), name.data(), name.size() - 1);
-    // The kernel keeps fifteen characters.
-    return size > 0 && std::string(name.data()).rfind("ringside-agent", 0) == 0;
+    // The kernel keeps fifteen characters. In a bundle it is started by the loader that came with it (tools/README.md, 10).
+    const std::string text = size > 0 ? name.data() : "";
+    return text.rfind("ringside-agent", 0) == 0 || text.rfind("ld-linux", 0) == 0;
 }
 
 }  // namespace
@@ -103,17 +109,18 @@ bool NodeAgent::directory_is_named() const {
            ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-/// Waits for the election. @return false: a signal came, or it was not to be had
-bool NodeAgent::elect(Patience patience) {
+/// @return false: a signal came, or it was not to be had
+bool NodeAgent::elect(Wait wait) {
     const auto deadline = Clock::now() + kElectionLimit;
-    while (!election_.take(false)) {
-        if (Clock::now() > deadline) {
+    FileLock::Answer answer;
+    while ((answer = election_.take(false)) == FileLock::Answer::kBusy) {
+        if (wait == Wait::kNot || Clock::now() > deadline) {
             return false;
         }
         pollfd signal{signals_.descriptor(), POLLIN, 0};
-        // Signals that end a task wait until the agent is ended in order; each only hastens that we look again.
-        ::poll(&signal, patience == Patience::kUntilSignal ? 1 : 0, kBetweenTriesMs);
-        if (patience != Patience::kUntilSignal) {
+        // After the command's end signals wait until the agent is ended in order.
+        ::poll(&signal, wait == Wait::kUntilSignal ? 1 : 0, kBetweenTriesMs);
+        if (wait == Wait::kBounded) {
             continue;
         }
         while (const auto taken = signals_.take()) {
@@ -123,19 +130,44 @@ bool NodeAgent::elect(Patience patience) {
             }
         }
     }
-    return true;
+    return answer == FileLock::Answer::kTaken;
 }
 
 bool NodeAgent::has_agent() const {
     return agent_.others_hold_it();
 }
 
+/// Among the step's tasks. Under the election.
+Result<void> NodeAgent::take_place() {
+    const auto deadline = Clock::now() + kStartLimit;
+    while (!has_place_) {
+        const auto answer = step_.take(true);
+        has_place_ = answer == FileLock::Answer::kTaken;
+        if (has_place_) {
+            break;
+        }
+        // Only the step's agent takes it from all: it has found nobody, and ends.
+        if (answer == FileLock::Answer::kNever || Clock::now() > deadline) {
+            return Error{ErrorCode::kInternal, "lock " + kStepPrefix + options_.step + " in " +
+                                                   path_ + ": it can't be had"};
+        }
+        ::poll(nullptr, 0, kBetweenTriesMs);
+    }
+    return {};
+}
+
 Result<void> NodeAgent::enter() {
-    while (true) {
-        if (const auto opened = open_directory(); !opened) {
+    // Where the last task of a step before takes the directory away between two of our calls.
+    constexpr int kMostTries = 100;
+    for (int tries = 1;; ++tries) {
+        const auto opened = open_directory();
+        if (!opened && tries < kMostTries && errno == ENOENT) {
+            continue;
+        }
+        if (!opened) {
             return opened.error();
         }
-        if (!elect(Patience::kUntilSignal)) {
+        if (!elect(Wait::kUntilSignal)) {
             return Error{ErrorCode::kInternal,
                          "wait for the agent of job directory " + path_ +
                              (signal_ ? ": a signal came" : ": who starts it does not end")};
@@ -143,32 +175,48 @@ Result<void> NodeAgent::enter() {
         if (directory_is_named()) {
             break;
         }
-        // The last task of before has taken it away: ours is another one.
     }
-    // It can only be the agent's own, which gives it back at once.
-    while (!step_.take(true)) {
-        ::poll(nullptr, 0, kBetweenTriesMs);
+    Result<void> done = take_place();
+    if (done && !has_agent()) {
+        done = start(false);
     }
-    const Result<void> started = has_agent() ? Result<void>() : start();
     follow();
     election_.release();
-    return started;
+    return done;
 }
 
 Result<void> NodeAgent::keep() {
     ended_.close();
-    if (!elect(Patience::kBounded)) {
-        return Error{ErrorCode::kInternal,
-                     "replace the agent of job directory " + path_ + ": who does it does not end"};
+    reap();
+    if (!directory_is_named()) {
+        has_place_ = false;
+        if (const auto opened = open_directory(); !opened) {
+            return opened.error();
+        }
     }
-    const Result<void> started = has_agent() ? Result<void>() : start();
+    if (!elect(Wait::kNot)) {
+        return {};  // another task is at it
+    }
+    Result<void> done = take_place();
+    if (done && !has_agent()) {
+        done = start(true);
+    }
     follow();
     election_.release();
-    return started;
+    return done;
+}
+
+void NodeAgent::reap() {
+    if (child_ > 0 && ::waitpid(child_, nullptr, WNOHANG) != 0) {
+        child_ = -1;
+    }
 }
 
 /// A descriptor that tells the end of the agent that there is.
 void NodeAgent::follow() {
+    if (!has_agent()) {
+        return;
+    }
     const pid_t pid = holder_pid(directory_.number());
     if (pid <= 0 || !is_agent(pid)) {
         return;  // in another pid namespace, or gone already
@@ -176,7 +224,21 @@ void NodeAgent::follow() {
     ended_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
-Result<void> NodeAgent::start() {
+Result<void> NodeAgent::write_owner(pid_t agent) const {
+    constexpr mode_t kPrivate = 0600;
+    const std::string text = options_.step + " " + std::to_string(agent);
+    const Descriptor owner(::openat(directory_.number(), kOwner,
+                                    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                                    kPrivate));
+    if (::write(owner.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+        return Error{ErrorCode::kInternal,
+                     "write " + path_ + "/" + kOwner + ": " + errno_text(errno)};
+    }
+    return {};
+}
+
+/// @param command_runs  whose end is not to be waited out
+Result<void> NodeAgent::start(bool command_runs) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
         return Error{ErrorCode::kInternal, "start the agent: pipe: " + errno_text(errno)};
@@ -186,14 +248,6 @@ Result<void> NodeAgent::start() {
     constexpr mode_t kPrivate = 0600;
     const Descriptor log(::openat(directory_.number(), kLog,
                                   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kPrivate));
-    const Descriptor owner(::openat(directory_.number(), kOwner,
-                                    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                                    kPrivate));
-    if (::write(owner.number(), options_.step.data(), options_.step.size()) !=
-        static_cast<ssize_t>(options_.step.size())) {
-        return Error{ErrorCode::kInternal,
-                     "write " + path_ + "/" + kOwner + ": " + errno_text(errno)};
-    }
     ChildOptions child;
     child.program = options_.program;
     child.arguments = {options_.program,
@@ -219,19 +273,28 @@ Result<void> NodeAgent::start() {
     if (!pid) {
         return pid.error();
     }
+    child_ = *pid;
     write_end.close();
-    const Readiness readiness = await_ready(read_end.number(), signals_);
-    if (readiness.ready || has_agent()) {
-        return {};
+    const auto owned = write_owner(child_);
+    const Readiness readiness = await_ready(read_end.number(), signals_, kStartLimit, command_runs);
+    if (readiness.signal) {
+        signal_ = readiness.signal;
     }
-    signal_ = readiness.signal;
-    return Error{ErrorCode::kInternal, "start the agent in " + path_ +
-                                           ": it ended before it was ready; " +
-                                           read_small(directory_.number(), kLog)};
+    if (readiness.ready || has_agent()) {
+        return owned;
+    }
+    reap();
+    return Error{ErrorCode::kInternal,
+                 "start the agent in " + path_ +
+                     (readiness.signal ? ": a signal came first"
+                      : child_ > 0     ? ": it is not ready yet"
+                                       : ": it ended before it was ready; " +
+                                         read_small(directory_.number(), kLog))};
 }
 
 bool NodeAgent::is_of_our_step() const {
-    return read_small(directory_.number(), kOwner) == options_.step;
+    return read_small(directory_.number(), kOwner) ==
+           options_.step + " " + std::to_string(holder_pid(directory_.number()));
 }
 
 void NodeAgent::end_agent() {
@@ -254,11 +317,16 @@ void NodeAgent::end_agent() {
 }
 
 void NodeAgent::leave() {
-    if (directory_.number() < 0 || !elect(Patience::kBounded)) {
+    if (!has_place_) {
         return;
     }
+    // Whoever gives its place up last finds no other, also where two do at once; nobody else waits for anything.
     step_.release();
-    if (!step_.others_hold_it()) {
+    has_place_ = false;
+    if (step_.others_share_it() || !elect(Wait::kBounded)) {
+        return;
+    }
+    if (!step_.others_share_it()) {
         if (!has_agent()) {
             recover();
         } else if (is_of_our_step()) {
@@ -269,13 +337,19 @@ void NodeAgent::leave() {
     election_.release();
 }
 
-/// The agent has died and nobody has started another: what it and the tasks have left is ended here, for nobody comes after us.
-void NodeAgent::recover() const {
+/// Whether there is anything that only an agent makes sense of.
+bool NodeAgent::has_leftovers() const {
     std::error_code error;
     const fs::directory_iterator entries(path_, error);
-    if (std::none_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
-            return is_segment(entry.path().filename().string());
-        })) {
+    return std::any_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
+        const std::string name = entry.path().filename().string();
+        return is_segment(name) || name == schema::kCaptureNoteName;
+    });
+}
+
+/// The agent has died and nobody has started another: what it and the tasks have left is ended here, for nobody comes after us.
+void NodeAgent::recover() const {
+    if (!has_leftovers()) {
         return;
     }
     const Progress progress("ending what an agent that died has left");
@@ -308,7 +382,7 @@ void NodeAgent::remove_directory() const {
             }
         } else if (name != kElection && name != kOwner && name != kLog &&
                    name != schema::kLockFileName && name != schema::kControlFileName &&
-                   name != schema::kBudgetFileName) {
+                   name != schema::kBudgetFileName && name != kSocket) {
             return;
         }
     }

@@ -2,10 +2,10 @@
 // wait until it records; it belongs to its step, whose last task here ends it and waits until what it holds is written; tasks of
 // other steps see its end and start another.
 //
-//   election   an exclusive lock for the moments in which an agent is looked for, started or ended
+//   election   an exclusive lock, held for the moments in which an agent is looked for, started or ended
 //   step-ID    a shared lock of each task of a step, for as long as it lives. The agent ends by itself when nobody holds it any more.
 //   lock       the agent's own, for as long as it lives
-//   agent.step whose it is
+//   agent.step whose it is: the step, and the agent's pid
 #pragma once
 
 #include <cstdint>
@@ -37,11 +37,12 @@ public:
     NodeAgent& operator=(const NodeAgent&) = delete;
 
     /// This task takes part; when it returns there is an agent that is ready.
-    /// @errors Internal: no directory, no agent, or a signal (take_signal()); but for the last the task goes on without an agent
+    /// @errors no directory, no agent, or a signal (take_signal()); but for the last the task goes on without an agent
     Result<void> enter();
     /// Readable when the agent has ended; -1: it can't be told here.
     int ended() const { return ended_.number(); }
-    /// Looks whether the agent still lives, and sees to another one where it does not.
+    /// Looks whether the agent still lives, and sees to another one where it does not. Does not wait for other tasks; for an agent's start only until
+    /// the command ends.
     Result<void> keep();
     /// This task takes no part any more: its step's last one here ends the agent and waits for it, and the last of the job takes the job directory away.
     void leave();
@@ -49,14 +50,22 @@ public:
     std::optional<int> take_signal() { return std::exchange(signal_, std::nullopt); }
 
 private:
-    enum class Patience { kUntilSignal, kBounded };
+    enum class Wait {
+        kUntilSignal,  ///< before the command is started
+        kBounded,      ///< after its end
+        kNot           ///< while it runs
+    };
     Result<void> open_directory();
-    bool elect(Patience patience);
+    bool elect(Wait wait);
+    Result<void> take_place();
     bool has_agent() const;
-    Result<void> start();
+    Result<void> start(bool command_runs);
+    Result<void> write_owner(pid_t agent) const;
     void follow();
+    void reap();
     void end_agent();
     bool is_of_our_step() const;
+    bool has_leftovers() const;
     void recover() const;
     void remove_directory() const;
     bool directory_is_named() const;
@@ -69,6 +78,8 @@ private:
     FileLock step_;
     FileLock agent_;  ///< never taken here
     Descriptor ended_;
+    pid_t child_ = -1;  ///< an agent that this task has started
+    bool has_place_ = false;
     std::optional<int> signal_;
 };
 

@@ -59,7 +59,7 @@ ChildOptions agent_command(const OwnAgentOptions& options, const std::string& en
     child.environment = {
         {"RINGSIDE_DISABLE", "1"}};  // where the user preloads the shim into everything
     child.own_group = true;          // Ctrl-C is for the command; the agent ends after it
-    child.ends_with_us = true;
+    child.signal_with_us = SIGTERM;
     child.inherited_descriptor = ready;
     return child;
 }

@@ -32,6 +32,13 @@ using Clock = std::chrono::steady_clock;
         ::setsid();
         const int nothing = ::open("/dev/null", O_RDONLY);
         ::dup2(nothing, STDIN_FILENO);
+        // A launcher's: whoever waits for their other ends must not wait for us. Where the kernel is older, those that are usual.
+        if (::close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC) != 0) {
+            constexpr int kUsual = 1024;
+            for (int number = STDERR_FILENO + 1; number < kUsual; ++number) {
+                ::fcntl(number, F_SETFD, FD_CLOEXEC);
+            }
+        }
         // A launcher binds a task to a few processors: these are the task's. The kernel leaves out what the control group forbids.
         cpu_set_t all;
         std::memset(&all, 0xff, sizeof all);
@@ -41,10 +48,10 @@ using Clock = std::chrono::steady_clock;
         ::dup2(options.output_descriptor, STDOUT_FILENO);
         ::dup2(options.output_descriptor, STDERR_FILENO);
     }
-    if (options.ends_with_us) {
-        ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (options.signal_with_us != 0) {
+        ::prctl(PR_SET_PDEATHSIG, options.signal_with_us);
         if (::getppid() != parent) {
-            ::_exit(kExitSignal + SIGTERM);  // the parent died before prctl
+            ::_exit(kExitSignal + options.signal_with_us);  // the parent died before prctl
         }
     }
     for (const auto& [name, value] : options.environment) {
@@ -106,8 +113,8 @@ SignalGuard::SignalGuard(Taken which) {
     ::sigaddset(&taken, SIGCHLD);
     std::vector<int> numbers = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     if (which == Taken::kForOthers) {
-        numbers.insert(numbers.end(), {SIGUSR1, SIGUSR2, SIGALRM, SIGURG, SIGXCPU, SIGIO, SIGPWR,
-                                       SIGWINCH, SIGPROF, SIGVTALRM});
+        numbers.insert(numbers.end(), {SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU, SIGXFSZ, SIGIO, SIGPWR,
+                                       SIGPROF, SIGVTALRM, SIGABRT, SIGTRAP, SIGSYS});
         for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) {
             numbers.push_back(signal);
         }
@@ -181,11 +188,18 @@ Result<pid_t> start_process(const ChildOptions& options, const SignalGuard& sign
     return Error{ErrorCode::kInternal, "start " + options.program + ": " + errno_text(error)};
 }
 
-Readiness await_ready(int descriptor, SignalGuard& signals) {
+Readiness await_ready(int descriptor, SignalGuard& signals, std::chrono::milliseconds patience,
+                      bool ends_early) {
+    const auto deadline = Clock::now() + patience;
     while (true) {
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+        if (left.count() <= 0) {
+            return {};
+        }
         std::array<pollfd, 2> waiting = {pollfd{descriptor, POLLIN, 0},
                                          pollfd{signals.descriptor(), POLLIN, 0}};
-        ::poll(waiting.data(), waiting.size(), -1);
+        ::poll(waiting.data(), waiting.size(), static_cast<int>(left.count()));
         if (waiting[0].revents != 0) {
             char byte = 0;
             return {::read(descriptor, &byte, 1) == 1, std::nullopt};
@@ -193,6 +207,9 @@ Readiness await_ready(int descriptor, SignalGuard& signals) {
         while (const auto signal = signals.take()) {
             if (signal->number != SIGCHLD) {
                 return {false, signal->number};
+            }
+            if (ends_early) {
+                return {};
             }
         }
     }

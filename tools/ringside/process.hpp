@@ -73,10 +73,10 @@ struct ChildOptions {
     std::vector<std::string> arguments;                            ///< the first one is argv[0]
     std::vector<std::pair<std::string, std::string>> environment;  ///< set beyond ours
     std::vector<std::string> unset;
-    bool own_group = false;     ///< Ctrl-C at the terminal does not reach it
-    bool ends_with_us = false;  ///< SIGTERM when this process dies
-    bool apart =
-        false;  ///< a session of its own, no stdin, and every processor that we may use at all
+    bool own_group = false;  ///< Ctrl-C at the terminal does not reach it
+    int signal_with_us = 0;  ///< what it gets when this process dies, however; 0: nothing
+    /// A session of its own, no stdin, nothing else of what we have open, and every processor that we may use at all.
+    bool apart = false;
     int output_descriptor = -1;     ///< becomes its stdout and stderr
     int inherited_descriptor = -1;  ///< stays open in the child, besides stdin, stdout and stderr
 };
@@ -92,7 +92,11 @@ struct Readiness {
 };
 
 /// Waits until a child writes a byte into the pipe that it was given, or closes it by its end.
-Readiness await_ready(int descriptor, SignalGuard& signals);
+/// @param patience    how long at most; then it is not ready
+/// @param ends_early  where any other child has ended, too
+Readiness await_ready(int descriptor, SignalGuard& signals,
+                      std::chrono::milliseconds patience = std::chrono::hours(1),
+                      bool ends_early = false);
 
 /// How a process ended: 0..255, or 128+N when it died of signal N.
 int status_of(int wait_status);

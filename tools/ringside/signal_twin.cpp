@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kPatience{100};
 
 SignalTwin::SignalTwin(const SignalGuard& signals) {
     std::array<int, 2> words{}, life{};
-    if (::pipe2(words.data(), O_CLOEXEC) != 0) {
+    if (::pipe2(words.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
         return;
     }
     words_ = Descriptor(words[0]);
@@ -62,21 +62,38 @@ void SignalTwin::tell(int signals, int words, int life) {
     }
 }
 
+void SignalTwin::read_words() {
+    std::array<unsigned char, 64> numbers{};
+    ssize_t count = 0;
+    while ((count = ::read(words_.number(), numbers.data(), numbers.size())) > 0) {
+        for (ssize_t i = 0; i < count; ++i) {
+            told_[numbers[static_cast<std::size_t>(i)] % told_.size()] = Clock::now();
+        }
+    }
+}
+
+void SignalTwin::forget() {
+    read_words();
+    told_.fill({});
+}
+
 bool SignalTwin::got_it_too(int signal) {
+    // An older word is of another one: signals of one number are merged where they wait.
+    constexpr std::chrono::seconds kOld{1};
     const auto deadline = Clock::now() + kPatience;
+    Time& told = told_.at(static_cast<std::size_t>(signal));
     while (pid_ > 0) {
+        read_words();
+        if (told != Time() && Clock::now() - told < kOld) {
+            told = {};
+            return true;
+        }
         const auto left =
             std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
         pollfd word{words_.number(), POLLIN, 0};
-        if (left.count() <= 0 || ::poll(&word, 1, static_cast<int>(left.count())) <= 0) {
+        if (left.count() <= 0 || ::poll(&word, 1, static_cast<int>(left.count())) <= 0 ||
+            (word.revents & POLLIN) == 0) {
             return false;
-        }
-        unsigned char number = 0;
-        if (::read(words_.number(), &number, 1) != 1) {
-            return false;
-        }
-        if (number == signal) {
-            return true;
         }
     }
     return false;

@@ -4,6 +4,10 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <chrono>
+#include <csignal>
+
 #include "tools/ringside/process.hpp"
 
 namespace ringside::tools {
@@ -20,13 +24,19 @@ public:
 
     /// Waits a moment for the twin's word.
     bool got_it_too(int signal);
+    /// What the twin has got until now is nobody's: the command is only now started.
+    void forget();
 
 private:
+    using Time = std::chrono::steady_clock::time_point;
     [[noreturn]] static void tell(int signals, int words, int life);
+    void read_words();
 
     pid_t pid_ = -1;
     Descriptor words_;  ///< a byte for each signal that it got
     Descriptor life_;   ///< it ends when this is closed, also by our death
+    std::array<Time, NSIG>
+        told_{};  ///< when it said so last, of each signal; none: not since it was asked
 };
 
 }  // namespace ringside::tools

@@ -3,13 +3,16 @@
 //
 //   a place among the job's tasks on this node, an agent -> command, preloaded -> its end -> the step's last task here ends the agent -> the same end
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -46,6 +49,7 @@ int end_as(int wait_status) {
     const int signal = WTERMSIG(wait_status);
     const rlimit no_second_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_second_core);
+    ::prctl(PR_SET_DUMPABLE, 0);  // where cores go to a program, that limit says nothing
     ::signal(signal, SIG_DFL);
     sigset_t only;
     ::sigemptyset(&only);
@@ -55,28 +59,61 @@ int end_as(int wait_status) {
     return kExitSignal + signal;
 }
 
+/// When to look after the agent again: one that ends again and again, or can't be started, gets ever longer pauses.
+class Pauses {
+public:
+    bool over() const { return Clock::now() >= next_; }
+    int left_ms() const {
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(next_ - Clock::now());
+        return std::max(0, static_cast<int>(left.count()) + 1);
+    }
+    void begin() {
+        pause_ = Clock::now() - next_ > kLong ? kShort : std::min(2 * pause_, kLong);
+        next_ = Clock::now() + pause_;
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+    static constexpr std::chrono::seconds kShort{1}, kLong{64};
+
+    std::chrono::seconds pause_ = kShort;
+    Clock::time_point next_ = Clock::now();
+};
+
 /// Waits for the command, hands it the signals that come, and sees to it that there is an agent meanwhile.
 int wait_for(pid_t pid, NodeAgent& agent, SignalGuard& signals, SignalTwin& twin) {
-    // Where its end can't be told: some tasks looking once in a while cost nothing.
-    constexpr int kLookMs = 2000;
+    Pauses pauses;
+    std::string said;
     int status = 0;
+    const auto hand_on = [&](int signal) {
+        if (!twin.got_it_too(signal)) {
+            ::kill(pid, signal);
+        }
+    };
     while (::waitpid(pid, &status, WNOHANG) == 0) {
+        const bool looks = pauses.over();
+        const bool watched = agent.ended() >= 0;
         std::array<pollfd, 2> waiting = {pollfd{signals.descriptor(), POLLIN, 0},
-                                         pollfd{agent.ended(), POLLIN, 0}};
-        const int ready = ::poll(waiting.data(), waiting.size(), agent.ended() < 0 ? kLookMs : -1);
+                                         pollfd{looks && watched ? agent.ended() : -1, POLLIN, 0}};
+        ::poll(waiting.data(), waiting.size(), looks && watched ? -1 : pauses.left_ms());
         while (const auto signal = signals.take()) {
-            if (signal->number != SIGCHLD && !signal->from_terminal &&
-                !twin.got_it_too(signal->number)) {
-                ::kill(pid, signal->number);
+            if (signal->number != SIGCHLD) {
+                hand_on(signal->number);
             }
         }
-        if (ready == 0 || waiting[1].revents != 0) {
-            if (const auto kept = agent.keep(); !kept) {
-                say(kept.error().message);
-            }
-            if (const auto signal = agent.take_signal(); signal && !twin.got_it_too(*signal)) {
-                ::kill(pid, *signal);
-            }
+        if (!pauses.over() || (watched && waiting[1].revents == 0)) {
+            continue;
+        }
+        const auto kept = agent.keep();
+        pauses.begin();
+        const std::string wrong = kept ? "" : kept.error().message;
+        if (!kept && wrong != said) {
+            say(wrong);
+        }
+        said = wrong;
+        if (const auto signal = agent.take_signal()) {
+            hand_on(*signal);
         }
     }
     return status;
@@ -116,21 +153,24 @@ int run_wrapped(const Options& options, const Words& words) {
         NodeAgent agent({paths->agent, root, step.job, step.step,
                          options.node.empty() ? step.node : options.node, options.output},
                         signals);
-        if (const auto entered = agent.enter(); !entered) {
-            if (const auto signal = agent.take_signal()) {
-                agent.leave();
-                return kExitSignal + *signal;
-            }
+        const auto entered = agent.enter();
+        if (!entered) {
             say(entered.error().message + "; the command runs without an agent");
         }
+        ChildOptions command = traced_command(found.path, words, paths->shim, root, step.job);
+        command.signal_with_us = SIGKILL;
         SignalTwin twin(signals);
+        twin.forget();
         int exec_errno = 0;
-        const auto child = start_process(
-            traced_command(found.path, words, paths->shim, root, step.job), signals, &exec_errno);
+        const auto child = start_process(command, signals, &exec_errno);
         if (!child) {
             agent.leave();
             say(child.error().message);
             return exec_errno == ENOENT ? kExitNotFound : kExitCannotRun;
+        }
+        // It came to us while there was no command.
+        if (const auto signal = agent.take_signal()) {
+            ::kill(*child, *signal);
         }
         status = wait_for(*child, agent, signals, twin);
         agent.leave();
