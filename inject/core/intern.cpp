@@ -40,7 +40,7 @@ std::uint64_t load(const char* bytes, std::size_t count) {
     return word;
 }
 
-/// Sixteen bytes a step (after wyhash): names are hashed on the hot path where their address says nothing. Private to this process.
+/// Sixteen bytes a step (after wyhash): names that the cache does not have are hashed on the hot path. Private to this process.
 std::uint32_t content_hash(const char* text, std::uint32_t length, std::uint16_t attribute) {
     std::uint64_t hash = (length + 1ull) * 0x9e3779b97f4a7c15ull + attribute;
     while (length >= 16) {

@@ -2,7 +2,7 @@
 """Tasks that srun starts through ringside-wrap, on a Slurm of the test's own: one agent a node, one command captures the job, and the launcher sees the
 job's own end.
 
-    slurm.py CASE PROGRAM        CASE: trace ends steps
+    slurm.py CASE PROGRAM        CASE: trace ends steps alone
 """
 import json
 import os
@@ -29,6 +29,9 @@ def agents(workspace, slurm, job):
     if done.process.returncode != 0:
         return {}
     return {each["node"]: each["pid"] for each in json.loads(done.out())}
+
+
+kCounting = 'u=0 t=0; trap "u=\\$((u + 1))" USR1; trap "t=\\$((t + 1))" TERM; echo up; while [ $t = 0 ]; do sleep 0.05; done; sleep 0.3; echo got $u $t'
 
 
 def told_of_tasks(text):
@@ -97,18 +100,65 @@ def ends(workspace, _):
     missing = slurm.srun("missing", "-N1", kWrap, "/no/such/program")
     missing.wait(expect=127)
     # What is sent reaches the command, once, whoever of the task's processes Slurm sends it to; and what the command does of it counts.
-    counting = 'u=0 t=0; trap "u=\\$((u + 1))" USR1; trap "t=\\$((t + 1))" TERM; echo up; while [ $t = 0 ]; do sleep 0.05; done; sleep 0.3; echo got $u $t'
     for wrapped in (False, True):
-        child = told("signalled-%s" % wrapped, wrapped, counting)
+        child = told("signalled-%s" % wrapped, wrapped, kCounting)
         wait_until("the tasks", lambda: child.out().count("up") == 2, children=[child])
         job = slurm.await_job()
+        before = agents(workspace, slurm, job)
         for _ in range(3):
             slurm.ask("scancel", "--signal=USR1", job)
             time.sleep(0.4)  # signals of one number don't queue
+        check(agents(workspace, slurm, job) == before and bool(before) == wrapped, "wrapped %s: the agents before the signals: %s", wrapped, before)
         slurm.ask("scancel", job)
         child.wait(expect=None)
         check(child.out().count("got 3 1") == 2, "wrapped %s: after three USR1 and a scancel the tasks say %r", wrapped, child.out())
     wait_until("the directories to go", lambda: job_directories(workspace) == [])
+
+
+def alone(workspace, _):
+    """Without a launcher. A signal that comes to the wrapper alone reaches the command; one that is sent to both is not sent twice; a wrapper that is
+    killed takes its command along; and where there can be no agent, the command runs."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "RINGSIDE"))}
+    environment["RINGSIDE_DIR"] = workspace.root
+
+    def started(name, *script, **more):
+        # It becomes the wrapper itself: a child of ours leads no group.
+        child = workspace.start(name, ["setsid", kWrap, "sh", "-c", *script], dict(environment, **more))
+        wait_until("the command", lambda: "up" in child.out(), children=[child])
+        return child, child.pid
+
+    one, wrapper = started("one", kCounting)
+    for _ in range(2):
+        os.kill(wrapper, signal.SIGUSR1)
+        time.sleep(0.4)
+    os.kill(wrapper, signal.SIGTERM)
+    one.wait()
+    check(one.out() == "up\ngot 2 1\n", "sent to the wrapper alone: %r", one.out())
+    all_of_it, wrapper = started("all", kCounting)
+    for number in (signal.SIGUSR1, signal.SIGTERM):
+        os.killpg(os.getpgid(wrapper), number)
+        time.sleep(0.1)
+    all_of_it.wait()
+    check(all_of_it.out() == "up\ngot 1 1\n", "sent to the group: %r", all_of_it.out())
+    killed, wrapper = started("killed", "echo $$ up; exec sleep 100")
+    command = int(killed.out().split()[0])
+    os.kill(wrapper, signal.SIGKILL)
+    wait_until("the command to go with its wrapper", lambda: not os.path.exists("/proc/%d" % command) or state_of(command) == "Z")
+    killed.wait(expect=None)
+    wait_until("the agent to see that nobody is left", lambda: not socket_answers(workspace, "default"))
+    without = workspace.run("without", [kWrap, "sh", "-c", "exit 4"], dict(environment, RINGSIDE_DIR="/proc/none"), expect=4)
+    check("without an agent" in without.err(), "it says %r", without.err())
+    last = workspace.run("last", [kWrap, "sh", "-c", "exit 5"], environment, expect=5)
+    check(not os.path.exists(os.path.join(workspace.root, "default")), "left: %s\n%s", os.listdir(workspace.root), last.err())
+
+
+def state_of(pid):
+    with open("/proc/%d/stat" % pid) as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def socket_answers(workspace, job):
+    return os.path.exists(os.path.join(workspace.root, job, "agent.sock"))
 
 
 def steps(workspace, program):
@@ -140,7 +190,7 @@ def steps(workspace, program):
     wait_until("the directories to go", lambda: job_directories(workspace) == [])
 
 
-kCases = {"trace": trace, "ends": ends, "steps": steps}
+kCases = {"trace": trace, "ends": ends, "steps": steps, "alone": alone}
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or sys.argv[1] not in kCases:

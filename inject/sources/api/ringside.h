@@ -48,7 +48,8 @@ typedef struct ringside_attributes {
 } ringside_attributes;
 
 /* A name of the program's own, for ranges that are many: `static ringside_name load = RINGSIDE_NAME("load");`. Ringside keeps in it what it has found
- * out, so that nothing is looked up and the text is not read again. It and its text live as long as the process. */
+ * out, so that nothing is looked up and the text is not read again. It and its text live as long as the process, in memory
+ * that no other process shares. */
 typedef struct ringside_name {
     const char* text;
     uint64_t known; /* Ringside's own; 0 at first */
