@@ -275,7 +275,7 @@ Result<void> NodeAgent::start(bool command_runs) {
     }
     child_ = *pid;
     write_end.close();
-    const auto owned = write_owner(child_);
+    auto owned = write_owner(child_);
     const Readiness readiness = await_ready(read_end.number(), signals_, kStartLimit, command_runs);
     if (readiness.signal) {
         signal_ = readiness.signal;

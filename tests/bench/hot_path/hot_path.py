@@ -5,7 +5,7 @@
 
 The floor: two reads of the ticks and one record of 32 bytes, published with release into a private ring. A registered name: the call has its handle, an
 id: ringside_range_push_name(), and a registered string of NVTX through the functions that the shim put into its tables. A dynamic name: ringside_range_push() and nvtxRangePushA() of 200 texts at addresses of their own; "put
-together": of the same texts, copied into one buffer first, where no address tells them apart (its floor copies them too).
+together": of the same texts, copied into one buffer first, as frameworks do that put names together (its floor copies them too).
 
 HOT_PATH runs in several processes, since one differs from the next for all its life: the median of their ratios, of blocks beside each other.
 AGENT is there where draining is measured; elsewhere the program empties its lane itself, between blocks. LTTng-UST's two events, and a function
