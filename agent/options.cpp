@@ -50,9 +50,8 @@ void declare(CLI::App& app, AgentOptions& options, std::string& key_file) {
     app.add_flag("--standby", engine.standby,
                  "where another agent holds the job directory: wait, and take over when it ends");
     app.add_option("--while-locked", options.while_locked,
-                   "end when nobody holds a lock on this file any more, and by no SIGTERM before "
-                   "(`ringside wrap`: the tasks "
-                   "of its step)");
+                   "end when nobody holds a lock on this file any more, and by no signal before "
+                   "(`ringside wrap`: the tasks of its step)");
     app.add_option("--ready-fd", options.ready_fd,
                    "descriptor to write 'ready' to once everything is in place")
         ->check(CLI::NonNegativeNumber);

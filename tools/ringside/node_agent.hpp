@@ -37,7 +37,7 @@ public:
     NodeAgent& operator=(const NodeAgent&) = delete;
 
     /// This task takes part; when it returns there is an agent that is ready.
-    /// @errors no directory, no agent, or a signal (take_signal()); but for the last the task goes on without an agent
+    /// @errors no directory, no agent, or a signal came first (take_signal()): the task goes on without an agent
     Result<void> enter();
     /// Readable when the agent has ended; -1: it can't be told here.
     int ended() const { return ended_.number(); }
@@ -46,7 +46,7 @@ public:
     Result<void> keep();
     /// This task takes no part any more: its step's last one here ends the agent and waits for it, and the last of the job takes the job directory away.
     void leave();
-    /// A signal that came while we waited for an agent: the command's, or if that is not started yet, ours.
+    /// A signal that came while we waited for an agent: the command's, as soon as there is one.
     std::optional<int> take_signal() { return std::exchange(signal_, std::nullopt); }
 
 private:
