@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 
 #include "agent/control/endpoint.hpp"
+#include "agent/control/rendezvous.hpp"
 
 #ifndef RINGSIDE_VERSION
 #error "meson defines RINGSIDE_VERSION"
@@ -18,7 +20,7 @@ namespace {
 using schema::Error;
 using schema::ErrorCode;
 
-void declare(CLI::App& app, AgentOptions& options, std::string& key_file) {
+void declare(CLI::App& app, AgentOptions& options) {
     EngineOptions& engine = options.engine;
     app.set_version_flag("--version", std::string("ringside-agent ") + RINGSIDE_VERSION);
     app.add_option("--dir", engine.root,
@@ -30,8 +32,15 @@ void declare(CLI::App& app, AgentOptions& options, std::string& key_file) {
     app.add_option("--endpoint", options.endpoint,
                    "ipc:///path or tcp://HOST:PORT to listen on (default: agent.sock in the job "
                    "directory); tcp needs a key");
-    app.add_option("--key", key_file,
+    app.add_option("--key", options.key_file,
                    "key file for tcp, from `ringside keygen` (RINGSIDE_KEY, else ~/.ringside/key)");
+    app.add_option("--rendezvous", options.rendezvous,
+                   "listen for other hosts too, on RINGSIDE_ADDRESS or this host's address, and "
+                   "note it in ~/.ringside/jobs, where `ringside --job` looks; a job's id, "
+                   "ARRAY_TASK or HET+COMPONENT (default: --job, or Slurm's). Makes the key where "
+                   "there is none")
+        ->expected(0, 1)
+        ->default_str("");
     app.add_option("--output", engine.output_root,
                    "dumps are written beneath it only (default /var/tmp/ringside-<uid>)");
     app.add_flag("--capture-from-start", options.capture_from_start,
@@ -79,10 +88,19 @@ void declare(CLI::App& app, AgentOptions& options, std::string& key_file) {
     app.add_option("--skew-drift-ppb", engine.skew_drift_ppb, "tests only: let it run fast");
 }
 
+std::string variable(const char* name) {
+    const char* value = ::secure_getenv(name);
+    return value == nullptr ? "" : value;
+}
+
 void set_defaults(AgentOptions& options) {
     EngineOptions& engine = options.engine;
+    if (options.rendezvous && options.rendezvous->empty() && engine.job.empty() &&
+        variable("RINGSIDE_JOB").empty())
+        options.rendezvous = slurm_member(variable);
     if (engine.root.empty()) engine.root = default_root();
     if (engine.job.empty()) engine.job = default_job();
+    if (options.rendezvous && options.rendezvous->empty()) options.rendezvous = engine.job;
     if (engine.node.empty()) engine.node = default_node();
     if (engine.output_root.empty()) engine.output_root = default_output_root();
     if (options.endpoint.empty()) options.endpoint = default_endpoint(engine.root, engine.job);
@@ -93,6 +111,15 @@ schema::Result<void> check(const AgentOptions& options) {
     if (auto checked = check_endpoint(options.endpoint); !checked) return checked;
     if (auto checked = check_name("--job", engine.job); !checked) return checked;
     if (auto checked = check_name("--node", engine.node); !checked) return checked;
+    if (options.rendezvous) {
+        if (auto checked = check_member("--rendezvous", *options.rendezvous); !checked)
+            return checked;
+        if (is_tcp(options.endpoint)) {
+            return Error{ErrorCode::kUsage,
+                         "--rendezvous with " + options.endpoint +
+                             ": it gives an ipc endpoint a second one; leave --endpoint out"};
+        }
+    }
     if (!options.name.empty()) {
         if (auto checked = check_name("--name", options.name); !checked) return checked;
     }
@@ -118,8 +145,7 @@ std::optional<AgentOptions> parse_options(int argc, char** argv, int& exit_code)
         "asked.",
         "ringside-agent");
     AgentOptions options;
-    std::string key_file;
-    declare(app, options, key_file);
+    declare(app, options);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -127,7 +153,7 @@ std::optional<AgentOptions> parse_options(int argc, char** argv, int& exit_code)
         return std::nullopt;
     }
     set_defaults(options);
-    auto key = find_key(key_file);
+    auto key = find_key(options.key_file);
     if (key) options.key = std::move(*key);
     if (auto checked = key ? check(options) : schema::Result<void>(key.error()); !checked) {
         std::fprintf(stderr, "ringside-agent: %s\n", checked.error().message.c_str());

@@ -14,6 +14,7 @@ struct AgentOptions {
     EngineOptions engine;
     std::string endpoint;
     std::optional<Key> key;  ///< for a tcp endpoint
+    std::string key_file;    ///< that it came from; empty: the default one, if it is there
     bool capture_from_start = false;
     std::string name;  ///< of the dump's folder; empty: made of the capture's id
     std::uint64_t max_bytes = 0;
@@ -21,6 +22,8 @@ struct AgentOptions {
     bool record_shapes = false;
     bool profile_memory = false;
     std::string while_locked;  ///< a file: the agent ends when nobody else holds a lock on it
+    std::optional<std::string>
+        rendezvous;  ///< the job under which other hosts find this agent; none: they don't
     int ready_fd = -1;
     std::string log_level = "warn";
 };

@@ -1,6 +1,7 @@
 #include "agent/control/key.hpp"
 
 #include <fcntl.h>
+#include <sodium/crypto_generichash.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -21,7 +22,7 @@ using schema::Error;
 using schema::ErrorCode;
 
 constexpr std::string_view kFirstLine = "ringside-key 1";
-constexpr std::size_t kZ85Bytes = 40;
+constexpr std::size_t kZ85Bytes = 40, kBinaryBytes = 32;
 constexpr std::size_t kMostFileBytes = 512;
 
 std::string failed(const char* action, const std::string& path, int cause) {
@@ -105,7 +106,7 @@ schema::Result<Key> read_key(const std::string& path) {
     Key key;
     key.public_half = take_line(text);
     key.secret_half = take_line(text);
-    std::uint8_t binary[32];
+    std::uint8_t binary[kBinaryBytes];
     for (const std::string& half : {key.public_half, key.secret_half}) {
         if (half.size() != kZ85Bytes || ::zmq_z85_decode(binary, half.c_str()) == nullptr)
             return damaged(path);
@@ -121,6 +122,46 @@ schema::Result<std::optional<Key>> find_key(const std::string& path) {
     auto key = read_key(wanted);
     if (!key) return key.error();
     return Found(std::move(*key));
+}
+
+schema::Result<Key> find_or_make_key(const std::string& path) {
+    auto found = find_key(path);
+    if (!found) return found.error();
+    if (*found) return std::move(**found);
+    const std::string wanted = path.empty() ? default_key_path() : path;
+    if (wanted.empty())
+        return Error{ErrorCode::kUsage,
+                     "keep a key: there is no home for it; set HOME, or name a file with "
+                     "RINGSIDE_KEY"};
+    auto made = make_key();
+    if (!made) return made.error();
+    // Whole before it has its name: link() is the one way to give it only where there is none yet, on network file systems too.
+    char host[256] = {};
+    (void)::gethostname(host, sizeof host - 1);
+    const std::string aside = wanted + "." + host + "." + std::to_string(::getpid());
+    if (auto written = write_key(aside, *made); !written) return written.error();
+    const bool named = ::link(aside.c_str(), wanted.c_str()) == 0 || errno == EEXIST;
+    const int cause = errno;
+    ::unlink(aside.c_str());
+    if (!named) return Error{ErrorCode::kUsage, failed("write", wanted, cause)};
+    return read_key(wanted);
+}
+
+schema::Result<Key> job_key(const Key& user, const std::string& job) {
+    constexpr std::string_view kPurpose = "ringside job key 1 ";
+    std::uint8_t user_secret[kBinaryBytes], secret[kBinaryBytes];
+    if (::zmq_z85_decode(user_secret, user.secret_half.c_str()) == nullptr)
+        return Error{ErrorCode::kInput, "use the key: its secret half is not Z85"};
+    const std::string text = std::string(kPurpose) + job;
+    ::crypto_generichash(secret, sizeof secret, reinterpret_cast<const std::uint8_t*>(text.data()),
+                         text.size(), user_secret, sizeof user_secret);
+    char secret_half[kZ85Bytes + 1] = {}, public_half[kZ85Bytes + 1] = {};
+    if (::zmq_z85_encode(secret_half, secret, sizeof secret) == nullptr ||
+        ::zmq_curve_public(public_half, secret_half) != 0)
+        return Error{ErrorCode::kInternal, std::string("make a job's key: ") +
+                                               ::zmq_strerror(errno) +
+                                               "; install a libzmq with CURVE"};
+    return Key{public_half, secret_half};
 }
 
 Error key_missing(const std::string& endpoint) {

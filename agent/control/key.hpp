@@ -34,6 +34,15 @@ schema::Result<Key> read_key(const std::string& path);
 /// @errors as read_key, for a key that was named
 schema::Result<std::optional<Key>> find_key(const std::string& path);
 
+/// The user's key, made where there is none yet; of several that make it at once, on hosts that share the directory, all get the same.
+/// @param path  empty: the default
+/// @errors as read_key and write_key; Usage: there is no home to keep it in
+schema::Result<Key> find_or_make_key(const std::string& path);
+
+/// The key of one job's agents, the same wherever it is made: a keyed BLAKE2b of the job's name. Who has it can't tell the user's.
+/// @errors Internal: this libzmq has no CURVE
+schema::Result<Key> job_key(const Key& user, const std::string& job);
+
 /// For an endpoint that can't go without: what is missing and how to get it.
 schema::Error key_missing(const std::string& endpoint);
 

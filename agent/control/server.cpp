@@ -61,7 +61,7 @@ schema::Result<std::unique_ptr<Server>> Server::bind(Engine& engine, const Serve
     identity.host = host_name();
     identity.version = setup.version;
     identity.endpoint = setup.endpoint;
-    identity.key = setup.key;
+    identity.key = setup.far ? setup.far->key : setup.key;
     identity.started_monotonic_ns = schema::read_clock(CLOCK_MONOTONIC).value;
     std::unique_ptr<Server> server(new Server(engine, std::move(identity)));
     configure(server->socket_);
@@ -75,23 +75,51 @@ schema::Result<void> Server::listen(const ServerSetup& setup) {
         auto file = bind_socket_file(socket_, setup.endpoint);
         if (!file) return file.error();
         socket_file_ = *file;
+        if (setup.far) {
+            // Who is here is served all the same.
+            if (auto far = listen_far(*setup.far); !far) spdlog::warn(far.error().message);
+        }
         return {};
     }
     if (auto address = tcp_address(setup.endpoint); !address) return address.error();
     if (!setup.key) return key_missing(setup.endpoint);
-    auto gate = Gate::open(context_, *setup.key);
-    if (!gate) return gate.error();
-    gate_ = std::move(*gate);
+    return bind_tcp(setup.endpoint, *setup.key);
+}
+
+schema::Result<void> Server::bind_tcp(const std::string& endpoint, const Key& key) {
+    if (!gate_) {
+        auto gate = Gate::open(context_, key);
+        if (!gate) return gate.error();
+        gate_ = std::move(*gate);
+    }
+    schema::Result<void> bound;
     try {
         socket_.set(zmq::sockopt::ipv6, true);
         socket_.set(zmq::sockopt::curve_server, true);
-        socket_.set(zmq::sockopt::curve_secretkey, setup.key->secret_half);
-        socket_.bind(setup.endpoint);
+        socket_.set(zmq::sockopt::curve_secretkey, key.secret_half);
+        socket_.bind(endpoint);
     } catch (const zmq::error_t& error) {
-        return Error{ErrorCode::kRefused, "bind " + setup.endpoint + ": " + error.what() +
-                                              "; name an address of this host and a free port"};
+        bound = Error{ErrorCode::kRefused, "bind " + endpoint + ": " + error.what() +
+                                               "; name an address of this host and a free port"};
     }
-    return {};
+    // Options are of the binds that follow: an ipc endpoint that is bound again has no key.
+    socket_.set(zmq::sockopt::curve_server, false);
+    return bound;
+}
+
+schema::Result<void> Server::listen_far(const FarSetup& setup) {
+    std::vector<std::string> ports;
+    for (const std::uint16_t port : setup.ports) ports.push_back(std::to_string(port));
+    ports.emplace_back("*");
+    schema::Result<void> bound;
+    for (const std::string& port : ports) {
+        bound = bind_tcp("tcp://" + setup.address + ":" + port, setup.key);
+        if (bound) {
+            far_endpoint_ = socket_.get(zmq::sockopt::last_endpoint);
+            break;
+        }
+    }
+    return bound;
 }
 
 Server::~Server() {

@@ -21,12 +21,20 @@
 
 namespace ringside::agent {
 
+/// A second endpoint, for other hosts, beside an ipc one: with a key of the job's own, on the first of some ports that is free, else on any.
+struct FarSetup {
+    std::string address;               ///< an IP literal
+    std::vector<std::uint16_t> ports;  ///< in the order in which they are tried
+    Key key;
+};
+
 struct ServerSetup {
     std::string endpoint;
     std::string version;
     /// A capture whose leader, elsewhere, has been silent for so long ends here.
     Milliseconds lease{15'000};
     std::optional<Key> key{};  ///< of a tcp endpoint, and to reach peers' with
+    std::optional<FarSetup> far{};
 };
 
 /// Counters of what was not served.
@@ -47,6 +55,8 @@ public:
     ~Server();
 
     NodeService& service() { return service_; }
+    /// Where other hosts reach it, beside its own endpoint; empty: nowhere.
+    const std::string& far_endpoint() const { return far_endpoint_; }
     /// Serves until `stop_fd` is readable or somebody asked for a shutdown.
     void serve(int stop_fd);
     /// Ends what runs: a trace that is led here, a capture from the start (with this node's job index), another leader's capture. Their
@@ -58,6 +68,8 @@ public:
 private:
     Server(Engine& engine, AgentIdentity identity);
     schema::Result<void> listen(const ServerSetup& setup);
+    schema::Result<void> listen_far(const FarSetup& setup);
+    schema::Result<void> bind_tcp(const std::string& endpoint, const Key& key);
     void receive_some();
     bool receive_one();
     void handle(const std::string& identity, fbs::MessageT message);
@@ -80,13 +92,14 @@ private:
     zmq::context_t context_;
     zmq::socket_t socket_;
     std::string socket_file_;
+    std::string far_endpoint_;
     std::string last_complaint_;  ///< about it
     Milliseconds lease_lasts_{0};
     NodeService service_;
     ServerCounts counts_;
     Lease lease_;
     bool shutdown_ = false;
-    std::unique_ptr<Gate> gate_;  // with a tcp endpoint
+    std::unique_ptr<Gate> gate_;  // with a tcp endpoint, far or near
     Outbox outbox_;
     LeadDesk desk_;
     // Last: their tasks use all the others. Two, so that a status does not wait for a capture's end.

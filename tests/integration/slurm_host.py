@@ -82,6 +82,9 @@ class Slurm:
                                              proctrack=proctrack, nodes="\n".join(lines)))
         self.environment = dict({name: value for name, value in os.environ.items() if not name.startswith("SLURM_")},
                                 SLURM_CONF=configuration, PATH="/usr/sbin:/usr/bin:/sbin:/bin", RINGSIDE_DIR=workspace.root)
+        # A home of the test's own: agents keep a key there, and note where they listen. That is loopback.
+        self.environment.update(HOME=workspace.path("home"), RINGSIDE_ADDRESS="127.0.0.1")
+        os.makedirs(self.environment["HOME"], exist_ok=True)
         self.environment.pop("RINGSIDE_JOB", None)
         self.environment.pop("RINGSIDE_NODE", None)
         self.pids = []

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "agent/control/member.hpp"
+
 namespace ringside::tools {
 
 namespace {
@@ -36,6 +38,7 @@ LaunchStep launch_step(const std::function<std::string(const char*)>& variable,
     LaunchStep step;
     step.node = variable("RINGSIDE_NODE");
     step.job = variable("RINGSIDE_JOB");
+    step.member = step.job;
     const std::string slurm_job = variable("SLURM_JOB_ID");
     if (!slurm_job.empty()) {
         const std::string slurm_node = variable("SLURMD_NODENAME");
@@ -48,6 +51,9 @@ LaunchStep launch_step(const std::function<std::string(const char*)>& variable,
                                                          host.substr(0, host.find('.'));
             step.job = alone ? slurm_job : slurm_job + "." + as_name(slurm_node);
         }
+        if (step.member.empty()) {
+            step.member = agent::slurm_member(variable);
+        }
         const std::string id = variable("SLURM_STEP_ID");
         step.step = id.empty() ? "batch" : as_name(id);
         return step;
@@ -58,6 +64,7 @@ LaunchStep launch_step(const std::function<std::string(const char*)>& variable,
     if (step.job.empty()) {
         step.job = run.empty() || run == "none" ? "default" : "run-" + as_name(run);
     }
+    step.member = step.job;
     return step;
 }
 

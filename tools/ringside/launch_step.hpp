@@ -11,6 +11,8 @@ struct LaunchStep {
         job;  ///< the job directory's name: the same for all tasks of the job on this node, and for no others
     std::string step;  ///< whose tasks end together
     std::string node;  ///< empty: the host's name
+    std::string
+        member;  ///< the job as its user names it, under which other hosts find its agents (agent/control/rendezvous.hpp)
 };
 
 /// From RINGSIDE_JOB and RINGSIDE_NODE, Slurm's, Open MPI's, MPICH's and torchrun's variables, in this order.

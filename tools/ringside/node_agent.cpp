@@ -23,8 +23,10 @@
 #include "agent/control/endpoint.hpp"
 #include "agent/control/job_folder.hpp"
 #include "agent/control/recovery.hpp"
+#include "agent/control/rendezvous.hpp"
 #include "schema/control_page.hpp"
 #include "tools/ringside/command.hpp"
+#include "tools/ringside/job_files.hpp"
 #include "tools/ringside/progress.hpp"
 
 namespace ringside::tools {
@@ -48,38 +50,6 @@ constexpr std::chrono::seconds kStartLimit{10};
 constexpr std::chrono::seconds kEndLimit{25};
 /// Whoever holds the election starts or ends an agent; one that does not let it go hangs.
 constexpr std::chrono::seconds kElectionLimit{40};
-
-/// A process's segment: three numbers with dots between them.
-bool is_segment(const std::string& name) {
-    return std::count(name.begin(), name.end(), '.') == 2 &&
-           name.find_first_not_of("0123456789.") == std::string::npos;
-}
-
-std::string read_small(int directory, const char* name) {
-    std::array<char, 256> text{};
-    const Descriptor file(::openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    const ssize_t size = ::read(file.number(), text.data(), text.size());
-    return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : "";
-}
-
-/// The pid that stands in the lock's file: "agent with pid N of node X".
-pid_t holder_pid(int directory) {
-    const std::string text = read_small(directory, schema::kLockFileName);
-    const std::string mark = "pid ";
-    const std::size_t at = text.find(mark);
-    return at == std::string::npos ? -1
-                                   : static_cast<pid_t>(std::atol(text.c_str() + at + mark.size()));
-}
-
-bool is_agent(pid_t pid) {
-    std::array<char, 32> name{};
-    const Descriptor file(
-        ::open(("/proc/" + std::to_string(pid) + "/comm").c_str(), O_RDONLY | O_CLOEXEC));
-    const ssize_t size = ::read(file.number(), name.data(), name.size() - 1);
-    // The kernel keeps fifteen characters. In a bundle it is started by the loader that came with it (tools/README.md, 10).
-    const std::string text = size > 0 ? name.data() : "";
-    return text.rfind("ringside-agent", 0) == 0 || text.rfind("ld-linux", 0) == 0;
-}
 
 }  // namespace
 
@@ -259,6 +229,9 @@ Result<void> NodeAgent::start(bool command_runs) {
                        path_ + "/" + kStepPrefix + options_.step,
                        "--ready-fd",
                        std::to_string(write_end.number())};
+    if (!options_.member.empty()) {
+        child.arguments.insert(child.arguments.end(), {"--rendezvous", options_.member});
+    }
     if (!options_.node.empty()) {
         child.arguments.insert(child.arguments.end(), {"--node", options_.node});
     }
@@ -329,6 +302,8 @@ void NodeAgent::leave() {
     if (!step_.others_share_it()) {
         if (!has_agent()) {
             recover();
+            agent::forget_agent(options_.member,
+                                options_.node.empty() ? agent::default_node() : options_.node);
         } else if (is_of_our_step()) {
             end_agent();
         }

@@ -25,6 +25,7 @@ struct NodeAgentOptions {
     std::string job;          ///< the directory beneath it
     std::string step;         ///< this task's
     std::string node;         ///< empty: the agent's default
+    std::string member;       ///< the job, as other hosts look for its agents
     std::string output_root;  ///< where dumps may be written; empty: the agent's default
 };
 

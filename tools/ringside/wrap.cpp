@@ -150,9 +150,10 @@ int run_wrapped(const Options& options, const Words& words) {
     int status = 0;
     {
         SignalGuard signals(Taken::kForOthers);
-        NodeAgent agent({paths->agent, root, step.job, step.step,
-                         options.node.empty() ? step.node : options.node, options.output},
-                        signals);
+        NodeAgent agent(
+            {paths->agent, root, step.job, step.step,
+             options.node.empty() ? step.node : options.node, step.member, options.output},
+            signals);
         const auto entered = agent.enter();
         if (!entered) {
             say(entered.error().message + "; the command runs without an agent");
@@ -196,7 +197,10 @@ Action setup_wrap(CLI::App& verb, const Words& rest) {
         "Nothing is recorded until\n"
         "`ringside trace` asks. Signals go to CMD; when the step's last task on a node has ended, "
         "its agent writes what it holds\n"
-        "and ends. Whatever is wrong with ringside, CMD runs.\n"
+        "and ends. Other hosts find the agents by ~/.ringside (a key is made there); hosts that "
+        "share no home need\n"
+        "the same ~/.ringside/key on each, from `ringside keygen`. Whatever is wrong with "
+        "ringside, CMD runs.\n"
         "Exit status: CMD's own; it dies of the signal that CMD died of; 126 CMD is not "
         "executable, 127 no such command, 2 usage");
     return [options, &rest] { return run_wrapped(*options, rest); };
