@@ -1,5 +1,5 @@
 // ringside-agent: options, signals, and the order in which things are made: the engine takes the directory's lock, only then the socket is
-// bound (a stale one is taken over under that lock), only then a capture from the start begins, and only then "ready" is said.
+// bound (a stale one is taken over under that lock), only then a capture from the start begins, and only then other hosts are told where it is and "ready" is said.
 #include <fcntl.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -10,10 +10,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "agent/attach/file_handle.hpp"
 #include "agent/capture/engine.hpp"
+#include "agent/control/rendezvous.hpp"
 #include "agent/control/server.hpp"
 #include "agent/options.hpp"
 
@@ -56,6 +58,13 @@ void start_log(const std::string& level) {
     spdlog::set_default_logger(std::move(logger));
 }
 
+/// Where memory runs out, in the job's control group too, we go and not the job. What is in its rings stays there for the next agent.
+void be_first_to_go() {
+    constexpr char kFirst[] = "1000";
+    const FileHandle file(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+    (void)!::write(file.get(), kFirst, sizeof kFirst - 1);  // refused: then as it was
+}
+
 void say_ready(int fd) {
     if (fd < 0) return;
     constexpr char kReady[] = "ready\n";
@@ -76,11 +85,35 @@ void end_when_unlocked(const std::string& path) {
     }).detach();
 }
 
+/// What other hosts reach it by. Where that can't be, it is said, and who is here is served.
+std::optional<FarSetup> far_setup(const AgentOptions& options) {
+    if (!options.rendezvous) return std::nullopt;
+    auto user = find_or_make_key(options.key_file);
+    auto key = user ? job_key(*user, family_of(*options.rendezvous)) : user;
+    if (!key) {
+        spdlog::warn("{}; other hosts can't ask this agent", key.error().message);
+        return std::nullopt;
+    }
+    const auto ports = rendezvous_ports(*options.rendezvous);
+    return FarSetup{own_address(), {ports.begin(), ports.end()}, std::move(*key)};
+}
+
+std::optional<RendezvousNote> note_agent(const AgentOptions& options, const Server& server) {
+    if (server.far_endpoint().empty()) return std::nullopt;
+    auto note =
+        RendezvousNote::write({*options.rendezvous, options.engine.node, server.far_endpoint()});
+    if (note) return std::move(*note);
+    spdlog::warn("{}", note.error().message);
+    return std::nullopt;
+}
+
 int run(const AgentOptions& options, int signals) {
     auto engine = Engine::open(options.engine);
     if (!engine) return fail(engine.error());
-    auto server = Server::bind(
-        **engine, {.endpoint = options.endpoint, .version = RINGSIDE_VERSION, .key = options.key});
+    auto server = Server::bind(**engine, {.endpoint = options.endpoint,
+                                          .version = RINGSIDE_VERSION,
+                                          .key = options.key,
+                                          .far = far_setup(options)});
     if (!server) return fail(server.error());
     if (options.capture_from_start) {
         CaptureRequest request;
@@ -97,9 +130,11 @@ int run(const AgentOptions& options, int signals) {
             return fail(started.error());
     }
     if (!options.while_locked.empty()) end_when_unlocked(options.while_locked);
+    auto note = note_agent(options, **server);
     say_ready(options.ready_fd);
     spdlog::info("node {} listens on {}", options.engine.node, options.endpoint);
     (*server)->serve(signals);
+    note.reset();  // first: from here on nobody is served
     auto finished = (*server)->finish();
     return finished ? 0 : fail(finished.error());
 }
@@ -115,5 +150,6 @@ int main(int argc, char** argv) {
         return fail({ErrorCode::kInternal,
                      "take signals: no descriptor left; raise the limit of open files"});
     start_log(options->log_level);
+    be_first_to_go();
     return run(*options, signals);
 }

@@ -61,6 +61,8 @@ def trace(workspace, program):
                        'exec %s %s/numbers.$SLURM_PROCID 1 1000000' % (program, workspace.disk))
     job = slurm.await_job([child])
     wait_until("the tasks", lambda: len([f for f in os.listdir(workspace.disk) if f.startswith("numbers.")]) == kNodes * kTasks, children=[child])
+    check(sorted(os.listdir(os.path.join(slurm.environment["HOME"], ".ringside", "jobs", job))) == ["%s@%s" % (job, name) for name in slurm.names],
+          "the agents have not noted where they are")
     directories = job_directories(workspace)
     check(directories == ["%s.%s" % (job, name) for name in slurm.names], "job directories: %s", directories)
     index, told = in_trace(workspace, slurm, job, "traced")
@@ -72,6 +74,9 @@ def trace(workspace, program):
     check(told["start_spread_ns"] < 20_000_000, "starts are %g ms apart", told["start_spread_ns"] / 1e6)
     # An agent that is killed is replaced, by a task of its node.
     before = agents(workspace, slurm, job)
+    for name, pid in before.items():
+        with open("/proc/%d/oom_score_adj" % pid) as file:
+            check(file.read().strip() == "1000", "the agent of %s would not be the first to go where memory runs out", name)
     os.kill(before["n2"], signal.SIGKILL)
     after = wait_until("another agent on n2", lambda: (lambda now: now.get("n2") not in (None, before["n2"]) and now)(agents(workspace, slurm, job)))
     check({name: pid for name, pid in after.items() if name != "n2"} == {name: pid for name, pid in before.items() if name != "n2"},
@@ -79,6 +84,7 @@ def trace(workspace, program):
     in_trace(workspace, slurm, job, "again")
     slurm.ask("scancel", "--signal=TERM", job)
     child.wait()
+    check(not os.path.exists(os.path.join(slurm.environment["HOME"], ".ringside", "jobs", job)), "the agents' notes are left")
     check(job_directories(workspace) == [], "left: %s", [(d, os.listdir(os.path.join(workspace.root, d)), open(os.path.join(workspace.root, d, "agent.log")).read()) for d in job_directories(workspace)])
 
 
@@ -119,7 +125,8 @@ def alone(workspace, _):
     """Without a launcher. A signal that comes to the wrapper alone reaches the command; one that is sent to both is not sent twice; a wrapper that is
     killed takes its command along; and where there can be no agent, the command runs."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "RINGSIDE"))}
-    environment["RINGSIDE_DIR"] = workspace.root
+    environment.update(RINGSIDE_DIR=workspace.root, HOME=workspace.path("home"), RINGSIDE_ADDRESS="127.0.0.1")
+    os.makedirs(environment["HOME"])
 
     def started(name, *script, **more):
         # It becomes the wrapper itself: a child of ours leads no group.
