@@ -144,7 +144,8 @@ private:
     std::uint64_t last_flush_ = 0;
     std::uint64_t last_tidy_ = 0;  ///< the budget told, what has aged out of the window forgotten
     std::uint64_t drained_until_ = 0;  ///< what began later has not been drained yet
-    bool waits_ = false;               ///< some released lane waits for its last block
+    std::size_t pending_ = 0;  ///< bytes that were taken and not written, after the last pass
+    bool waits_ = false;       ///< some released lane waits for its last block
     std::int64_t interval_ns_ = 0;
     std::thread thread_;
 };

@@ -23,6 +23,8 @@ constexpr std::int64_t kBuryNs = 20 * kMillisecond;
 constexpr std::int64_t kFindNs = 1000 * kMillisecond;
 constexpr std::int64_t kFlushNs = 200 * kMillisecond;
 constexpr std::size_t kFlushBytes = 256 << 10;
+/// The end of a burst: where nothing more comes for now, so much is worth a chunk of its own.
+constexpr std::size_t kQuietBytes = kFlushBytes / 8;
 constexpr std::size_t kAnyBytes = ~std::size_t{0};
 
 }  // namespace
@@ -53,12 +55,15 @@ Nanoseconds EngineImpl::pass(const Watch::Events& events) {
     };
     const bool making = table_.directory().making();
     if (events.directory || making || since(last_find_) >= kFindNs) find(now);
+    const std::size_t pending_before = pending_;
     const double fullest = drain(now);
     const std::int64_t bury_ns = capture_ ? kBuryNs : kIdleNs;
     if (events.ended || since(last_bury_) >= bury_ns) bury(now);
-    if (capture_ && since(last_flush_) >= (waits_ ? kGiveBackNs : kFlushNs)) {
+    const bool quiet = pending_ >= kQuietBytes && pending_ == pending_before;
+    if (capture_ && (quiet || since(last_flush_) >= (waits_ ? kGiveBackNs : kFlushNs))) {
         capture_->flush(table_.all(), *buffers_, now, false);
         last_flush_ = now;
+        pending_ = 0;
     }
     // By a clock of its own: in a flood what is drained is flushed by its size, before its time comes.
     if (capture_ && since(last_tidy_) >= kFlushNs) {
@@ -113,6 +118,7 @@ double EngineImpl::drain(std::uint64_t now) {
             last_flush_ = now;
         }
     }
+    pending_ = pending;
     return fullest;
 }
 
