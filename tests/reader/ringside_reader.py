@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""ringside_reader.py DIR|FILE... --counts|--ranges|--rpcs [--json]: what a job's dumps and index hold, read without any of Ringside's code.
+"""ringside_reader.py DIR|FILE... --counts|--ranges|--rpcs [--iterations] [--json]: what a job's dumps and index hold, read without any of Ringside's code.
 
 Exit codes: 0, 6 when a file is unreadable, damaged, or does not add up (what could be read is printed all the same).
 """
@@ -57,16 +57,19 @@ def main():
     what = parser.add_mutually_exclusive_group(required=True)
     for option in ("--counts", "--ranges", "--rpcs"):
         what.add_argument(option, action="store_true")
+    parser.add_argument("--iterations", action="store_true", help="only the iterations that the capture was asked for")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     try:
         job = Job(options.inputs)
+        problems = job.problems()
+        if options.iterations:
+            job.trim()
         rows = job.counts() if options.counts else list(range_rows(job) if options.ranges else rpc_rows(job))
     except (Damaged, OSError) as broken:
         print("ringside_reader: %s" % broken, file=sys.stderr)
         return 6
     show(rows, options.json)
-    problems = job.problems()
     for problem in problems:
         print("ringside_reader: %s" % problem, file=sys.stderr)
     return 6 if problems else 0

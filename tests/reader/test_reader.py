@@ -196,7 +196,7 @@ class What(unittest.TestCase):
         self.folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def events(self, *lanes, fate="Running", opens=None):
+    def events(self, *lanes, fate="Running", opens=None, iterations=None):
         """lanes: lists of (record bytes, cells); one block a record. opens: of the last block of lane 0."""
         made, lane_totals = [], []
         for number, lane in enumerate(lanes):
@@ -207,7 +207,8 @@ class What(unittest.TestCase):
                 at += cells
             lane_totals.append(sample.totals(len(lane), lane=number))
         path = sample.write(self.folder, "n0.rsd", sample.header(), sample.process(),
-                            sample.names(n1="f", n2="w0", n3="w1", n4="mod"), sample.blocks(*made), sample.footer(*lane_totals, fate=fate))
+                            sample.names(n1="f", n2="w0", n3="w1", n4="mod"), sample.blocks(*made),
+                            sample.footer(*lane_totals, processes=[{"process": 0, "fate": fate, **({"iterations": iterations} if iterations else {})}]))
         dump = Dump(path)
         self.assertEqual((dump.problem, dump.accounts()), (None, []))
         return Events(dump)
@@ -249,6 +250,26 @@ class What(unittest.TestCase):
         self.assertEqual([(r.kind, r.begin, r.end) for r in events.ranges], [("range", 1110, 1120), ("open", 1050, None)])
         self.assertTrue(events.killed(0))
 
+    def test_iterations_leave_out_what_lies_outside(self):
+        kept = {"name": "f", "asked": 2, "count": 2, "first": 3, "begin_ticks": 1200, "end_ticks": 1400}
+        ranges = [(1100, 1200), (1190, 1201), (1200, 1200), (1399, 1500), (1400, 1401), (1000, 1900)]
+        lane = [(record(1, 1, begin, end, name=1), 1) for begin, end in ranges]
+        lane += [(record(9, 1, ticks, ticks, name=1), 1) for ticks in (1100, 1200, 1300, 1400, 1500)]
+        lane += [(record(8, 1, ticks, 0, name=1), 1) for ticks in (1199, 1200, 1400)]
+        events = self.events(lane, [(record(3, 1, 1100, 9, name=1), 1), (record(4, 1, 1150, 9), 1), (record(3, 1, 1100, 10, name=1), 1)], iterations=kept)
+        whole = len(events.ranges)
+        events.trim()
+        self.assertEqual(whole, 8)
+        self.assertEqual([(r.begin, r.end) for r in events.ranges],
+                         [(1190, 1201), (1200, 1200), (1399, 1500), (1000, 1900), (1100, None)])
+        self.assertEqual([m[4] for m in events.marks if m[0] == "iteration"], [1200, 1300, 1400])
+        self.assertEqual([m[4] for m in events.marks if m[0] == "mark"], [1200])
+
+    def test_without_iterations_all_of_a_dump_is_shown(self):
+        events = self.events([(record(1, 1, 1100, 1200, name=1), 1)])
+        events.trim()
+        self.assertEqual(len(events.ranges), 1)
+
     def test_backward_finds_its_forward(self):
         operator = lambda begin, sequence, thread, forward, scope: (
             record(2, 2, begin, begin + 5, sequence, thread | forward << 32, scope, 0, 0, flags=kTorch | scope, name=1), 2)
@@ -257,9 +278,9 @@ class What(unittest.TestCase):
         back = [r for r in events.ranges if r.detail == 1]
         self.assertEqual([getattr(events.forward_of(b), "begin", None) for b in back], [1200, None])
 
-    def job(self, **index):
+    def job(self, iterations=None, **index):
         lane = [self.rpc(1100, 7, 0), (record(6, 1, 1300, 7), 1)], [self.rpc(1150, 8, 1), (record(6, 1, 1250, 8), 1)]
-        self.events(*lane)
+        self.events(*lane, iterations=iterations)
         ref = lambda lane, position: {"node": 0, "process": 0, "lane": lane, "generation": 1, "position": position}
         rpc = {"span": 777, "state": "Joined", "client": ref(0, 0), "server": ref(1, 0), "reply": True}
         rpc.update(index.pop("rpc", {}))
@@ -276,6 +297,12 @@ class What(unittest.TestCase):
         self.assertEqual((call.client.begin, call.server.begin), (1100, 1150))
         self.assertEqual((job.problems(), job.counts()["joined"]), ([], 1))
         self.assertEqual((job.leader_ns(0, 1200), job.leader_ns(0, 1200, corrected=False)), (5100 - 100 + 100, 5100))
+
+    def test_a_call_goes_or_stays_by_its_clients_iterations(self):
+        for begin, end, left in ((1100, 1120, 1), (1140, 1260, 1), (1299, 1400, 1), (1300, 1400, 0), (1000, 1100, 0)):
+            job = self.job(iterations={"asked": 1, "count": 1, "begin_ticks": begin, "end_ticks": end})
+            job.trim()
+            self.assertEqual((len(job.calls), len(job.events[0].halves)), (left, 2 * left), (begin, end))
 
     def test_an_index_that_points_nowhere_or_miscounts(self):
         with self.assertRaisesRegex(Damaged, "no RpcBegin"):

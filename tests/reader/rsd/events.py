@@ -109,6 +109,8 @@ class Events:
         self.halves.sort(key=lambda h: (h.begin, h.key))
         self.by_key = {(h.process, h.key): h for h in self.halves}
         self.fates = {p.process: p.fate for p in dump.footer.processes} if dump.footer else {}
+        # Of a capture of N iterations: by process, where they lie.
+        self.iterations = {p.process: p.iterations for p in dump.footer.processes if p.iterations} if dump.footer else {}
 
     def _take(self, process, lane, block, record, inline):
         context = self.contexts[process, lane].at(record.words[1])
@@ -164,6 +166,25 @@ class Events:
                                          self.dump.name(process, name), entry.begin, None, flags, entry.argument,
                                          self.contexts[process, index].at(entry.begin),
                                          attributes=self.dump.attributes_of(process, name)))
+
+    def outside(self, process, begin, end):
+        """Whether a range or half lies outside of the iterations of its process. end None: it has none."""
+        kept = self.iterations.get(process)
+        if kept is None:
+            return False
+        return begin >= kept.end_ticks or (begin < kept.begin_ticks and end is not None and end <= kept.begin_ticks)
+
+    def trim(self):
+        """Leaves out the ranges and marks that lie outside of the iterations that the capture was asked for. Halves are the job's (Job.trim)."""
+        def mark_outside(mark):
+            kind, process, ticks = mark[0], mark[1], mark[4]
+            kept = self.iterations.get(process)
+            if kept is None or (kind == "iteration" and ticks == kept.end_ticks):
+                return False
+            return not kept.begin_ticks <= ticks < kept.end_ticks
+
+        self.ranges = [r for r in self.ranges if not self.outside(r.process, r.begin, r.end)]
+        self.marks = [m for m in self.marks if not mark_outside(m)]
 
     def killed(self, process):
         return self.fates.get(process) == kKilled

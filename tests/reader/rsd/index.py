@@ -98,6 +98,21 @@ class Job:
             return node_ns
         return node_ns + clock.offset_ns + round(clock.drift_ppb * (node_ns - clock.reference_node_ns) / 1e9)
 
+    def trim(self):
+        """Leaves out what lies outside of the iterations that the capture was asked for (schema/README.md, "Iterations")."""
+        gone, shown = set(), set()
+        for call in self.calls:
+            half, node = (call.client, call.rpc.client.node) if call.client else (call.server, call.rpc.server and call.rpc.server.node)
+            if half is None:
+                continue
+            away = self.of_node(node)[1].outside(half.process, half.begin, half.end)
+            (gone if away else shown).update(id(h) for h in (call.client, call.server) if h)
+        for events in self.events:
+            events.trim()
+            events.halves = [h for h in events.halves if id(h) not in gone and
+                             (id(h) in shown or not events.outside(h.process, h.begin, h.end))]
+        self.calls = [c for c in self.calls if c.either is None or id(c.either) not in gone]
+
     def counts(self):
         """The numbers that other readers must reproduce."""
         ranges = [r for e in self.events for r in e.ranges]

@@ -7,8 +7,10 @@ kOpenRange = Struct("OpenRange", "u64 begin", "u64 key", "u64 argument", "u64 wh
 kClockCorrection = Struct("ClockCorrection", "i64 reference_node_ns", "i64 offset_ns", "f64 drift_ppb", "i64 bound_ns")
 kHalfRef = Struct("HalfRef", "u32 node", "u32 process", "u32 lane", "u32 generation", "u64 position")
 
+kIterations = Shape("Iterations", "str name", "u32 asked", "u32 count", "u64 first", "u64 begin_ticks", "u64 end_ticks", "bool beside")
+
 kDumpReader = Reader([
-    kClock, kOpenRange, kLaneTally,
+    kClock, kOpenRange, kLaneTally, kIterations,
     Shape("Calibration", "u64 reference_ticks", "i64 reference_ns", "f64 ticks_per_second", "f64 error_ppb", "u8 ticks_source"),
     Shape("FileHeader", "u32 version", "u32 min_reader", "str node", "str host", "str boot_id", "str job", "str agent_version",
           "u32 agent_pid", "u64 capture_id", "Calibration calibration", "u64 start_ticks", "u32 options"),
@@ -26,7 +28,8 @@ kDumpReader = Reader([
     Shape("Blocks", "[Block] blocks"),
     Shape("LaneTotals", "u32 process", "u32 lane", "u32 generation", "i32 tid", "u64 written", "u64 kept", "u64 outside", "u64 lost",
           "u64 first_lost_ticks", "u64 last_lost_ticks"),
-    Shape("ProcessEnd", "u32 process", "u8 fate", "u64 ticks", "[u64] losses", "u64 violations", "i64 start_delay_ns = -1"),
+    Shape("ProcessEnd", "u32 process", "u8 fate", "u64 ticks", "[u64] losses", "u64 violations", "i64 start_delay_ns = -1",
+          "Iterations iterations"),
     Shape("Perturbation", "u64 records", "u64 cost_ns", "u64 job_time_ns", "i64 slowest_start_ns = -1", "i64 agent_cpu_ns = -1"),
     Shape("Footer", "u64 start_ticks", "u64 stop_ticks", "[LaneTotals] lanes", "[ProcessEnd] processes", "u64 records", "u64 lost",
           "u64 unknown_records", "u64 bytes", "f64 record_cost_ns", "Perturbation perturbation"),
@@ -35,13 +38,13 @@ kDumpReader = Reader([
 ])
 
 kJobReader = Reader([
-    kClockCorrection, kHalfRef,
+    kClockCorrection, kHalfRef, kIterations,
     Shape("Node", "str name", "str host", "str endpoint", "str dump", "ClockCorrection clock", "i64 best_rtt_ns", "u32 pings",
           "i64 start_delay_ns", "str error"),
     Shape("Rpc", "u64 trace_hi", "u64 trace_lo", "u64 span", "i32 parent = -1", "u8 state", "bool unfinished", "HalfRef client",
           "HalfRef server", "i64 client_begin_ns", "i64 server_begin_ns", "i64 server_end_ns", "i64 client_end_ns", "bool reply"),
     Shape("ProcessVerdict", "u32 node", "u32 process", "i32 pid", "i32 rank = -1", "str command", "u8 verdict", "str reason",
-          "u64 events", "u64 lost", "i64 start_delay_ns = -1"),
+          "u64 events", "u64 lost", "i64 start_delay_ns = -1", "Iterations iterations"),
     Shape("JobIndex", "u32 version", "u32 min_reader", "str job", "str leader", "u64 capture_id", "bool corrected = 1", "[Node] nodes",
           "[Rpc] rpcs", "[ProcessVerdict] verdicts", "u64 joined_requests", "u64 joined_replies", "u64 orphans", "u64 cut",
           "u64 unfinished", "u64 ambiguous", "u64 order_violations"),

@@ -34,6 +34,8 @@ fbs::StopReplyT full_stop_reply() {
     stop.processes[0]->workers = {"worker0", "worker1"};
     stop.processes[0]->fate = fbs::Fate::Killed;
     stop.processes[0]->verdict = fbs::Verdict::Killed;
+    stop.processes[0]->iterations = made<fbs::IterationsT>();
+    stop.processes[0]->iterations->name = "step";
     return stop;
 }
 
@@ -112,6 +114,10 @@ std::vector<MessageBytes> one_of_each() {
     add(std::move(armed));
     add(fbs::DisarmRequestT{});
     add(std::move(disarmed));
+    fbs::IterationsReplyT iterations;
+    iterations.slowest_ns = 12345678901234;
+    add(fbs::IterationsRequestT{});
+    add(iterations);
     return all;
 }
 
