@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "agent/capture/engine_impl.hpp"
+#include "agent/capture/iterations.hpp"
 #include "agent/capture/verdict.hpp"
 #include "agent/capture/words.hpp"
 #include "agent/window/piece_file.hpp"
@@ -192,8 +193,12 @@ bool EngineImpl::reaches(const TrackedProcess& process) const {
 void EngineImpl::include_in_excerpt(TrackedProcess& process) {
     if (!excerpt_ || excerpt_->stopping || !excerpt_->excerpt.begun() || !process.in_capture)
         return;
-    if (Capture::meant(excerpt_->request, process) && reaches(process))
-        excerpt_->excerpt.include(Capture::facts_of(process));
+    if (!Capture::meant(excerpt_->request, process) || !reaches(process)) return;
+    excerpt_->excerpt.include(Capture::facts_of(process));
+    process.iterations.reset();
+    // What has been drained before can't be looked at any more.
+    process.drainer.iterations().start(excerpt_->request.iterations,
+                                       std::max(excerpt_->excerpt.range().start, drained_until_));
 }
 
 void EngineImpl::begin_excerpt(std::uint64_t instant_ticks) {
@@ -285,6 +290,7 @@ DumpFooter EngineImpl::cut_excerpt(CaptureReport& report) {
             process->drainer.drain_all(*buffers_, capture_->range(), now, true);
     }
     capture_->flush(table_.all(), *buffers_, now, true);
+    settle_iterations(captured(), excerpt_->request.iterations);
     Excerpt& excerpt = excerpt_->excerpt;
     const TickRange range = excerpt.range();
     DumpFooter footer;
@@ -307,7 +313,9 @@ DumpFooter EngineImpl::cut_excerpt(CaptureReport& report) {
                                     ended ? process->end_ticks : range.stop,
                                     {losses.begin(), losses.end()},
                                     process->drainer.violations(),
-                                    process->start_delay_ns});
+                                    process->start_delay_ns,
+                                    process->iterations});
+        process->drainer.iterations().stop();
         report.processes.push_back(report_process(*process, true));
         report.processes.back().lost = passed_over(losses);
         if (!process->ending) report.processes.back().end_ticks = range.stop;

@@ -21,6 +21,7 @@ ProcessEndFacts end_of(const TrackedProcess& process, std::uint64_t ticks) {
     end.losses.assign(losses.begin(), losses.end());
     end.violations = process.drainer.violations();
     end.start_delay_ns = process.start_delay_ns;
+    end.iterations = process.iterations;
     return end;
 }
 
@@ -83,6 +84,7 @@ void Capture::go_on(TrackedProcess& process, PartialProcess part) {
     process.index = part.facts.index;
     process.start_delay_ns = part.facts.start_delay_ns;
     process.attached = process.start_delay_ns >= 0;
+    process.iterations.reset();
     process.told.reset();
     process.reached = part.facts.segment.sources;
     process.drainer.resume(process.index, std::move(part.accounts), std::move(part.carries));
@@ -113,7 +115,9 @@ bool Capture::include(TrackedProcess& process) {
     process.start_delay_ns = -1;
     process.told.reset();
     process.reached.clear();
+    process.iterations.reset();
     process.drainer.start(process.index);
+    process.drainer.iterations().start(request_.iterations, 0);
     return true;
 }
 

@@ -77,6 +77,36 @@ struct EngineOptions {
     bool standby = false;  ///< where another agent holds the directory: wait until it has ended
 };
 
+/// The iterations that a capture is asked for, of each process. count 0: none.
+struct IterationWish {
+    std::uint32_t count = 0;
+    std::uint32_t roundup = 1;  ///< the first begins at a boundary whose number is a multiple of it
+    std::string
+        name;  ///< of boundaries, else of ranges; empty: boundaries of the name that comes first
+};
+
+/// What a process has of them; as in dump.fbs.
+struct IterationReport {
+    static constexpr std::uint64_t kNoEnd = ~0ull;
+    std::string name;
+    std::uint32_t asked = 0;
+    std::uint32_t count = 0;
+    std::uint64_t first = 0;
+    std::uint64_t begin_ticks = 0;
+    std::uint64_t end_ticks = kNoEnd;
+    bool beside = false;
+};
+
+/// How far the processes of a capture are with them.
+struct IterationProgress {
+    std::uint32_t done = 0;
+    std::uint32_t under_way = 0;
+    std::uint32_t none = 0;       ///< might have some, and have shown no boundary yet
+    std::uint32_t ended = 0;      ///< before they were done
+    std::uint32_t least = 0;      ///< whole ones of the slowest that is under way
+    std::int64_t slowest_ns = 0;  ///< from the instant to the end of the slowest that is done
+};
+
 struct CaptureRequest {
     std::uint64_t id = 0;
     std::vector<int> pids;  ///< none: all
@@ -88,6 +118,7 @@ struct CaptureRequest {
     Nanoseconds attach_timeout{2'000'000'000};
     Nanoseconds history{
         0};  ///< what is wanted of the time before the instant; needs an armed window
+    IterationWish iterations{};
 };
 
 struct ArmRequest {
@@ -146,6 +177,7 @@ struct ProcessReport {
     Verdict verdict = Verdict::kCaptured;
     std::string reason;
     std::int64_t start_delay_ns = -1;
+    std::optional<IterationReport> iterations;  ///< none: none were asked for
 };
 
 struct PrepareReport {
@@ -241,6 +273,9 @@ public:
     virtual Result<void> begin(std::uint64_t capture_id, Nanoseconds start_node_ns) = 0;
     /// A capture from the first instruction: word on at once, no start instant. For --capture-from-start and `ringside run`.
     virtual Result<void> capture_from_start(const CaptureRequest& request) = 0;
+    /// How far the iterations of the running capture are.
+    /// @errors NothingMatched: that capture does not run
+    virtual Result<IterationProgress> iterations(std::uint64_t capture_id) const = 0;
     /// Waits for the instant, turns the word off, drains every lane, writes the footer, renames the dump to its final name.
     virtual Result<CaptureReport> stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) = 0;
     /// The halves of the capture last stopped.

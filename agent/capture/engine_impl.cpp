@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "agent/capture/calibration.hpp"
+#include "agent/capture/iterations.hpp"
 #include "agent/capture/record_cost.hpp"
 #include "agent/capture/verdict.hpp"
 #include "agent/capture/words.hpp"
@@ -278,6 +279,7 @@ CaptureReport EngineImpl::finish_capture() {
             process->drainer.drain_all(*buffers_, capture_->range(), now, true);
     }
     capture_->flush(table_.all(), *buffers_, now, true);
+    settle_iterations(captured(), capture_->request().iterations);
     CaptureReport report = capture_->finish(table_.all(), now, record_cost_ns_);
     for (const RefusedSegment& refused : table_.directory().refused())
         report.processes.push_back(report_refused(refused.id, refused.cause));

@@ -26,6 +26,7 @@ public:
     Result<PrepareReport> prepare(const CaptureRequest& request) override;
     Result<void> begin(std::uint64_t capture_id, Nanoseconds start_node_ns) override;
     Result<void> capture_from_start(const CaptureRequest& request) override;
+    Result<IterationProgress> iterations(std::uint64_t capture_id) const override;
     Result<CaptureReport> stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) override;
     Result<ArmReport> arm(const ArmRequest& request) override;
     Result<DisarmReport> disarm() override;
@@ -85,6 +86,8 @@ private:
     CaptureReport finish_capture();
     void collect_halves();
     bool runs(std::uint64_t capture_id) const;
+    /// Processes of the running capture; of the trace that is cut out of a window where one is.
+    std::vector<TrackedProcess*> captured() const;
 
     // the window (armed.cpp), under the lock; what copies for long lets it go meanwhile
     Window* window() const { return capture_ ? capture_->window() : nullptr; }

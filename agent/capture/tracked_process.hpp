@@ -55,8 +55,9 @@ struct TrackedProcess {
     std::int64_t start_delay_ns = -1;
     /// What its hooks had passed over before the capture: none of it.
     std::array<std::uint64_t, schema::kLossCounters> losses_before{};
-    std::optional<ProcessFacts> told;  ///< as the dump's last Process chunk says
-    std::vector<SourceFacts> reached;  ///< sources that were on in it, as they last were
+    std::optional<ProcessFacts> told;           ///< as the dump's last Process chunk says
+    std::vector<SourceFacts> reached;           ///< sources that were on in it, as they last were
+    std::optional<IterationReport> iterations;  ///< once it is over, where some were asked for
 };
 
 }  // namespace ringside::agent

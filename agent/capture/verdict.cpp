@@ -122,6 +122,7 @@ ProcessReport report_process(const TrackedProcess& process, bool capturing) {
     report.fate = process.ending ? process.ending->fate : Fate::kRunning;
     report.end_ticks = process.end_ticks;
     report.start_delay_ns = process.start_delay_ns;
+    if (capturing) report.iterations = process.iterations;
     judge(process, capturing, report);
     if (const std::string refused = memory_refused(process); !refused.empty())
         report.reason += (report.reason.empty() ? "" : "; ") + refused;

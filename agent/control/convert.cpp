@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "agent/correlate/iteration_table.hpp"
 #include "schema/frame.hpp"
 #include "schema/ticks.hpp"
 
@@ -46,6 +47,9 @@ std::unique_ptr<fbs::ProcessResultT> process_result(const ProcessReport& report)
     table->lost = outcome.lost;
     table->start_delay_ns = outcome.start_delay_ns;
     table->workers = std::move(outcome.workers);
+    if (outcome.iterations)
+        table->iterations =
+            std::make_unique<fbs::IterationsT>(iterations_table(*outcome.iterations));
     return table;
 }
 
@@ -121,6 +125,7 @@ fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identi
     reply.left_bytes = status.left_bytes;
     reply.notice = status.notice;
     reply.recovered = status.recovered;
+    reply.counts_iterations = true;
     return reply;
 }
 
@@ -247,7 +252,19 @@ CaptureRequest capture_request(const fbs::PrepareRequestT& request) {
     result.name = request.name;
     result.attach_timeout = {request.attach_timeout_ms * schema::kNsPerMillisecond};
     result.history = {request.history_ms * schema::kNsPerMillisecond};
+    result.iterations = {request.iterations, request.start_roundup, request.iterations_of};
     return result;
+}
+
+fbs::IterationsReplyT iterations_reply(const IterationProgress& progress) {
+    fbs::IterationsReplyT reply;
+    reply.done = progress.done;
+    reply.under_way = progress.under_way;
+    reply.none = progress.none;
+    reply.ended = progress.ended;
+    reply.least = progress.least;
+    reply.slowest_ns = progress.slowest_ns;
+    return reply;
 }
 
 Calibration calibration_of(const fbs::StopReplyT& reply) {
@@ -275,6 +292,7 @@ ProcessOutcome outcome_of(const fbs::ProcessResultT& result) {
     outcome.lost = result.lost;
     outcome.start_delay_ns = result.start_delay_ns;
     outcome.workers = result.workers;
+    if (result.iterations) outcome.iterations = iterations_of(*result.iterations);
     return outcome;
 }
 

@@ -40,6 +40,7 @@ fbs::DisarmReplyT disarm_reply(const Engine& engine, const AgentIdentity& identi
                                const DisarmReport& report);
 ArmRequest arm_request(const fbs::ArmRequestT& request);
 CaptureRequest capture_request(const fbs::PrepareRequestT& request);
+fbs::IterationsReplyT iterations_reply(const IterationProgress& progress);
 Calibration calibration_of(const fbs::StopReplyT& reply);
 ProcessOutcome outcome_of(const fbs::ProcessResultT& result);
 Half half_of(const fbs::HalfT& half);

@@ -40,11 +40,12 @@ bool short_texts(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::Stri
 
 bool in_limits(const fbs::TraceRequest& request) {
     return short_texts(request.peers(), kMostPeers) && size_of(request.pids()) <= kMostPids &&
-           short_text(request.name());
+           short_text(request.name()) && short_text(request.iterations_of());
 }
 
 bool in_limits(const fbs::PrepareRequest& request) {
-    return size_of(request.pids()) <= kMostPids && short_text(request.name());
+    return size_of(request.pids()) <= kMostPids && short_text(request.name()) &&
+           short_text(request.iterations_of());
 }
 
 bool in_limits(const fbs::ArmRequest& request) {
@@ -62,11 +63,13 @@ bool in_limits(const fbs::HalvesReply& reply) {
 bool in_limits(const fbs::StopReply& reply) {
     if (size_of(reply.processes()) > kMostPids) return false;
     if (reply.processes() == nullptr) return true;
-    return std::all_of(reply.processes()->begin(), reply.processes()->end(),
-                       [](const fbs::ProcessResult* process) {
-                           return short_texts(process->workers(), 256) &&
-                                  short_text(process->command()) && short_text(process->reason());
-                       });
+    return std::all_of(
+        reply.processes()->begin(), reply.processes()->end(),
+        [](const fbs::ProcessResult* process) {
+            return short_texts(process->workers(), 256) && short_text(process->command()) &&
+                   short_text(process->reason()) &&
+                   (process->iterations() == nullptr || short_text(process->iterations()->name()));
+        });
 }
 
 bool in_limits(const fbs::Message& message) {

@@ -19,6 +19,8 @@ inline constexpr std::size_t kMostReplyBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMostPeers = 4096;
 inline constexpr std::size_t kMostPids = 65536;
 inline constexpr std::uint32_t kMostHalvesInPage = 50000;
+/// Of one capture; the first one's round number too.
+inline constexpr std::uint32_t kMostIterations = 100'000;
 
 using MessageBytes = std::vector<std::uint8_t>;
 

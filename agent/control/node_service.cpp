@@ -23,6 +23,16 @@ void discard(const std::string& path) {
     if (slash != std::string::npos && slash > 0) ::rmdir(path.substr(0, slash).c_str());
 }
 
+/// So many boundaries a process are remembered.
+schema::Result<void> check_iterations(const IterationWish& wish) {
+    if (wish.count <= kMostIterations && wish.roundup >= 1 && wish.roundup <= kMostIterations)
+        return {};
+    return Error{ErrorCode::kUsage,
+                 "prepare a capture of " + std::to_string(wish.count) +
+                     " iterations, round number " + std::to_string(wish.roundup) + ": up to " +
+                     std::to_string(kMostIterations) + " of both, the second from 1 on"};
+}
+
 }  // namespace
 
 std::string capture_name(std::uint64_t capture_id) {
@@ -41,9 +51,17 @@ schema::Result<fbs::PrepareReplyT> NodeService::prepare(const fbs::PrepareReques
     if (wanted.name.empty()) wanted.name = capture_name(wanted.id);
     if (auto checked = check_name("the capture's name", wanted.name); !checked)
         return checked.error();
+    if (auto checked = check_iterations(wanted.iterations); !checked) return checked.error();
     auto report = engine_.prepare(wanted);
     if (!report) return report.error();
     return prepare_reply(engine_, identity_, *report);
+}
+
+schema::Result<fbs::IterationsReplyT> NodeService::iterations(
+    const fbs::IterationsRequestT& request) {
+    auto progress = engine_.iterations(request.capture_id);
+    if (!progress) return progress.error();
+    return iterations_reply(*progress);
 }
 
 /// The engine waits for the instant; nobody may make it wait for a year.

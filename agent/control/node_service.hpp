@@ -30,6 +30,8 @@ public:
     /// @errors Usage: the name; what Engine::prepare says
     schema::Result<fbs::PrepareReplyT> prepare(const fbs::PrepareRequestT& request);
     schema::Result<void> begin(const fbs::BeginRequestT& request);
+    /// @errors what Engine::iterations says
+    schema::Result<fbs::IterationsReplyT> iterations(const fbs::IterationsRequestT& request);
     /// Asked again about the capture that was stopped last, it answers again.
     schema::Result<fbs::StopReplyT> stop(const fbs::StopRequestT& request);
     /// @return a packed HalvesReply

@@ -38,6 +38,7 @@ Roster::Roster(NodeService& own, zmq::context_t& context, std::function<void()> 
     const EngineStatus status = own.engine().status();
     state.capturing = status.capturing;
     state.capture_id = status.capture_id;
+    state.counts_iterations = true;
     nodes_.push_back(std::move(state));
 }
 
@@ -86,6 +87,7 @@ void Roster::meet(const std::vector<std::string>& peers) {
         node.reached = true;
         node.capturing = status->capturing;
         node.capture_id = status->capture_id;
+        node.counts_iterations = status->counts_iterations;
         if (auto checked = check_name("the node's name", node.name); !checked)
             drop(node, checked.error());
     };

@@ -33,6 +33,8 @@ struct NodeState {
     schema::Error error;   ///< why it takes no part
     std::uint64_t capture_id = 0;
     bool capturing = false;  ///< when it was first asked
+    bool counts_iterations = false;
+    fbs::IterationsReplyT iterations;  ///< as it said last
 
     std::vector<PingSample> before, during, after;
     ClockCorrection rough;    ///< from the first epoch: good enough to agree on an instant

@@ -196,6 +196,7 @@ void Server::handle(const std::string& identity, fbs::MessageT message) {
             return hand_to(*orders_, identity, std::move(message));
         case fbs::Content::StatusRequest:
         case fbs::Content::ProcessesRequest:
+        case fbs::Content::IterationsRequest:
             return hand_to(*queries_, identity, std::move(message));
         case fbs::Content::TraceRequest:
         case fbs::Content::CancelRequest:
@@ -266,6 +267,10 @@ MessageBytes Server::work(fbs::MessageT& message, std::uint64_t& leads) {
     }
     if (message.content.type == fbs::Content::DisarmRequest) {
         auto reply = service_.disarm();
+        return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
+    }
+    if (const auto* iterations = content_as<fbs::IterationsRequestT>(message)) {
+        auto reply = service_.iterations(*iterations);
         return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
     }
     if (message.content.type == fbs::Content::StatusRequest)

@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "agent/correlate/iteration_table.hpp"
+
 namespace ringside::agent {
 namespace {
 
@@ -96,6 +98,9 @@ std::unique_ptr<fbs::ProcessVerdictT> verdict_table(std::uint32_t node,
     table->events = process.events;
     table->lost = process.lost;
     table->start_delay_ns = process.start_delay_ns;
+    if (process.iterations)
+        table->iterations =
+            std::make_unique<fbs::IterationsT>(iterations_table(*process.iterations));
     return table;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/control/endpoint.hpp"
+#include "agent/control/iteration_wait.hpp"
 #include "agent/control/trace_result.hpp"
 #include "agent/correlate/job_writer.hpp"
 #include "agent/correlate/join.hpp"
@@ -70,6 +71,11 @@ schema::Result<fbs::TraceReplyT> TraceRun::run() {
 
 schema::Result<void> TraceRun::check_request() const {
     if (auto checked = check_name("the capture's name", name_); !checked) return checked;
+    if (request_.iterations != 0 && (request_.finish || request_.history_ms != 0)) {
+        return Error{ErrorCode::kUsage,
+                     "trace " + name_ +
+                         ": iterations begin after now; ask for them without history or finish"};
+    }
     for (const std::string& peer : request_.peers) {
         if (auto checked = check_endpoint(peer); !checked) return checked;
         if (is_tcp(peer) && !own_.identity().key) return key_missing(peer);
@@ -92,7 +98,8 @@ void TraceRun::tell_progress() {
     progress.capture_id = capture_id_;
     progress.phase = phase_;
     progress.text = phase_text_;
-    progress.total_ms = request_.finish ? 0 : request_.duration_ms;
+    if (!request_.finish)
+        progress.total_ms = request_.iterations != 0 ? request_.timeout_ms : request_.duration_ms;
     if (start_ns_.value != 0) {
         const std::int64_t run = (roster_.leader_now().value - start_ns_.value) / kNsPerMillisecond;
         progress.elapsed_ms =
@@ -103,6 +110,7 @@ void TraceRun::tell_progress() {
 
 schema::Result<void> TraceRun::prepare() {
     enter(fbs::Phase::Attaching, "attaching");
+    if (request_.iterations != 0) refuse_older_nodes();
     fbs::PrepareRequestT wanted;
     wanted.capture_id = capture_id_;
     wanted.pids = request_.pids;
@@ -113,6 +121,9 @@ schema::Result<void> TraceRun::prepare() {
     wanted.name = name_;
     wanted.attach_timeout_ms = kAttachTimeoutMs;
     wanted.history_ms = request_.history_ms;
+    wanted.iterations = request_.iterations;
+    wanted.start_roundup = request_.start_roundup;
+    wanted.iterations_of = request_.iterations_of;
     Round round;
     round.action = "prepare the capture";
     round.request = [&](NodeState& node, std::uint64_t id) {
@@ -171,6 +182,7 @@ void TraceRun::capture() {
     }
     const bool on = roster_.wait_until({start_ns_.value + bound});
     if (on) enter(fbs::Phase::Capturing, "capturing");
+    if (on && request_.iterations != 0) return await_iterations();
     stop_ns_ = {start_ns_.value + request_.duration_ms * kNsPerMillisecond};
     const bool whole = on && roster_.wait_until({stop_ns_.value - kAheadNs});
     if (!whole) stop_ns_ = {std::max(roster_.leader_now().value + kAheadNs / 4, start_ns_.value)};
@@ -285,6 +297,7 @@ schema::Result<std::string> TraceRun::index_directory() const {
 
 schema::Result<fbs::TraceReplyT> TraceRun::conclude() {
     TraceResult result = make_result(roster_.nodes(), start_ns_);
+    say_missing_iterations(result.captures, request_.iterations_of, until_);
     const JoinOptions options{capture_id_, true};
     const JoinResult joined = join(result.captures, options);
     JobHeader header;

@@ -2,6 +2,8 @@
 //
 //   meet -> ping -> prepare -> agree on an instant, begin -> wait -> stop -> ping -> halves -> join -> job index -> reply
 //
+// It waits for a time, or until the nodes say that their processes have had their iterations (trace_iterations.cpp).
+//
 // Everything is done to all nodes at once; a node that fails takes no further part and appears in the reply with its error. With
 // `finish` the captures are running already: it starts at stop.
 #pragma once
@@ -55,6 +57,9 @@ private:
     schema::Result<void> prepare();
     void begin();
     void capture();
+    void refuse_older_nodes();
+    void await_iterations();
+    fbs::IterationsReplyT ask_iterations();
     schema::Result<void> find_running();
     void stop();
     void fetch_halves();
@@ -72,6 +77,7 @@ private:
     Roster roster_;
     Nanoseconds start_ns_;  // agreed, leader_ns; 0 where the captures began from the start
     Nanoseconds stop_ns_;
+    std::string until_ = "the capture's end";  // what has cut short iterations that are missing
     fbs::Phase phase_ = fbs::Phase::Measuring;
     std::string phase_text_;
     SteadyTime last_told_;

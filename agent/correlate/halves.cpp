@@ -41,6 +41,7 @@ ProcessOutcome outcome_of(const ProcessReport& report) {
     outcome.lost = report.lost;
     outcome.start_delay_ns = report.start_delay_ns;
     outcome.workers = report.workers;
+    outcome.iterations = report.iterations;
     const bool named = std::find(outcome.workers.begin(), outcome.workers.end(),
                                  report.worker_name) != outcome.workers.end();
     if (!report.worker_name.empty() && !named) outcome.workers.push_back(report.worker_name);

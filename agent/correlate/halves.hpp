@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct ProcessOutcome {
     std::uint64_t events = 0;
     std::uint64_t lost = 0;
     std::int64_t start_delay_ns = -1;
-    std::vector<std::string> workers;  ///< every RPC name that it went by
+    std::vector<std::string> workers;           ///< every RPC name that it went by
+    std::optional<IterationReport> iterations;  ///< none: none were asked for
 };
 
 /// One node's part of a capture.

@@ -11,6 +11,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "agent/correlate/iteration_table.hpp"
 #include "schema/frame.hpp"
 #include "schema/job_generated.h"
 
@@ -72,9 +73,15 @@ Offset<fbs::ProcessVerdict> add_verdict(FlatBufferBuilder& builder, std::uint32_
                                         const ProcessOutcome& process) {
     const auto command = builder.CreateString(process.command);
     const auto reason = builder.CreateString(process.reason);
+    Offset<fbs::Iterations> iterations;
+    if (process.iterations) {
+        const fbs::IterationsT table = iterations_table(*process.iterations);
+        iterations = fbs::CreateIterations(builder, &table);
+    }
     return fbs::CreateProcessVerdict(builder, node, process.index, process.pid, process.rank,
                                      command, static_cast<fbs::Verdict>(process.verdict), reason,
-                                     process.events, process.lost, process.start_delay_ns);
+                                     process.events, process.lost, process.start_delay_ns,
+                                     iterations);
 }
 
 void finish_index(FlatBufferBuilder& builder, const JobHeader& header, const JoinCounts& counts,

@@ -139,8 +139,9 @@ std::uint32_t LaneDrainer::take(DrainScope& scope, std::uint32_t count, bool mor
     std::uint8_t* out = scope.buffers.encoded;
     std::uint32_t at = 0;
     std::uint64_t outside = 0, damaged = 0;
+    const bool plain = scope.keeping && !scope.iterations.watches_ranges();
     while (at < count) {
-        if (block_open_ && scope.keeping && position + at == last_) [[likely]] {
+        if (block_open_ && plain && position + at == last_) [[likely]] {
             at += keep_plain(scope, words + std::size_t{at} * kWords, count - at, out);
             if (at == count) break;
         }
@@ -231,6 +232,18 @@ void LaneDrainer::keep(DrainScope& scope, const Unit& unit, std::uint64_t positi
     if (static_cast<std::uint16_t>(unit.header.kind) >
         static_cast<std::uint16_t>(RecordKind::kOperator)) [[unlikely]]
         note(scope, unit, position + (unit.cells - unit.header.cells));
+    if (scope.iterations.watches()) [[unlikely]]
+        note_iteration(scope, unit);
+}
+
+void LaneDrainer::note_iteration(DrainScope& scope, const Unit& unit) {
+    scope.iterations.take(unit.record, [&]() -> std::string_view {
+        if (unit.header.name != schema::kInlineName) return scope.names.text(unit.header.name);
+        if (unit.first == unit.record) return {};
+        const std::uint64_t room =
+            (unit.cells - unit.header.cells) * std::uint64_t{schema::kCellBytes} - 24;
+        return {reinterpret_cast<const char*>(unit.first + 3), std::min(unit.first[1], room)};
+    });
 }
 
 void LaneDrainer::note(DrainScope& scope, const Unit& unit, std::uint64_t position) {

@@ -11,6 +11,7 @@
 #include "agent/attach/mapped_segment.hpp"
 #include "agent/drain/accounts.hpp"
 #include "agent/drain/half_book.hpp"
+#include "agent/drain/iteration_book.hpp"
 #include "agent/drain/name_book.hpp"
 #include "agent/drain/sink.hpp"
 #include "schema/block_codec.hpp"
@@ -33,6 +34,7 @@ struct DrainScope {
     DrainBuffers& buffers;
     NameBook& names;
     HalfBook& halves;
+    IterationBook& iterations;
     std::vector<LaneAccount>& accounts;
     std::vector<Block>& sealed;
     std::vector<std::vector<std::uint8_t>>& spares;  ///< emptied block buffers
@@ -124,6 +126,7 @@ private:
                              std::uint32_t count, std::uint8_t*& out);
     void keep(DrainScope& scope, const Unit& unit, std::uint64_t position, std::uint8_t*& out);
     void note(DrainScope& scope, const Unit& unit, std::uint64_t position);
+    static void note_iteration(DrainScope& scope, const Unit& unit);
     void follow_context(const std::uint64_t* words);
     void note_drops(DrainScope& scope, std::uint64_t dropped);
     void quarantine(DrainScope& scope);

@@ -6,8 +6,9 @@ namespace ringside::agent {
 
 DrainScope ProcessDrainer::scope(DrainBuffers& buffers, const TickRange& range,
                                  std::uint64_t now_ticks) {
-    return DrainScope{*segment_, buffers,          names_, halves_,  accounts_, sealed_,
-                      spares_,   unknown_records_, index_, keeping_, range,     now_ticks};
+    return DrainScope{*segment_, buffers, names_,   halves_,          iterations_,
+                      accounts_, sealed_, spares_,  unknown_records_, index_,
+                      keeping_,  range,   now_ticks};
 }
 
 void ProcessDrainer::start(std::uint32_t index) {
@@ -15,6 +16,7 @@ void ProcessDrainer::start(std::uint32_t index) {
     keeping_ = true;
     names_.clear();
     halves_.clear();
+    iterations_ = {};
     accounts_.clear();
     forgotten_kept_ = forgotten_lost_ = 0;
     sealed_.clear();
@@ -119,6 +121,7 @@ std::size_t ProcessDrainer::pending_bytes() const {
 
 void ProcessDrainer::stop() {
     keeping_ = false;
+    iterations_.stop();
     settle_all(false, 0);
 }
 

@@ -41,6 +41,7 @@ struct ProcessEndFacts {
     std::vector<std::uint64_t> losses{};
     std::uint64_t violations = 0;
     std::int64_t start_delay_ns = -1;
+    std::optional<IterationReport> iterations{};
 };
 
 /// A process as the dump tells of it.

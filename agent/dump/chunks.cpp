@@ -32,8 +32,16 @@ flatbuffers::Offset<fbs::Context> build_context(FlatBufferBuilder& builder,
 
 flatbuffers::Offset<fbs::ProcessEnd> build_end(FlatBufferBuilder& builder,
                                                const ProcessEndFacts& end) {
+    flatbuffers::Offset<fbs::Iterations> iterations;
+    if (end.iterations) {
+        const IterationReport& report = *end.iterations;
+        iterations = fbs::CreateIterationsDirect(builder, report.name.c_str(), report.asked,
+                                                 report.count, report.first, report.begin_ticks,
+                                                 report.end_ticks, report.beside);
+    }
     return fbs::CreateProcessEndDirect(builder, end.process, static_cast<fbs::Fate>(end.fate),
-                                       end.ticks, &end.losses, end.violations, end.start_delay_ns);
+                                       end.ticks, &end.losses, end.violations, end.start_delay_ns,
+                                       iterations);
 }
 
 std::string host_name() {

@@ -106,8 +106,8 @@ std::string DumpWriter::path() const {
 }
 
 void DumpWriter::reserve_footer(std::size_t lanes, std::size_t processes) {
-    // Upper bounds of a LaneTotals and a ProcessEnd as FlatBuffers write them, and the rest of the chunk.
-    constexpr std::size_t kLane = 112, kProcess = 256, kRest = 512;
+    // Upper bounds of a LaneTotals and a ProcessEnd (its iterations' name of some 100 bytes) as FlatBuffers write them, and the rest of the chunk.
+    constexpr std::size_t kLane = 112, kProcess = 448, kRest = 512;
     footer_reserve_ = kRest + lanes * kLane + processes * kProcess;
 }
 

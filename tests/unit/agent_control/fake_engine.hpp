@@ -36,6 +36,9 @@ public:
     std::vector<ProcessReport> processes_to_give;
     bool no_pids_here = false;
     std::int64_t window_holds_ns = 0;  ///< of the time before a capture's instant, once it is armed
+    std::vector<IterationProgress>
+        iterations_to_tell;          ///< one answer after the other; the last one for ever
+    IterationWish iterations_asked;  ///< of the last capture
     /// Called before a capture ends, with its first tick (0: from the start) and its last: the moment to write halves.
     std::function<void(FakeEngine&, std::uint64_t, std::uint64_t)> on_stop;
 
@@ -60,6 +63,7 @@ public:
         note_ = history_ns_ < request.history.value ? "of more: armed then" : "";
         capturing_ = request.id;
         name_ = request.name;
+        iterations_asked = request.iterations;
         start_ticks_ = ~0ull;
         return PrepareReport{static_cast<std::uint32_t>(processes_to_give.size()), 0, 0};
     }
@@ -76,6 +80,12 @@ public:
         name_ = request.name;
         start_ticks_ = 0;
         return {};
+    }
+    Result<IterationProgress> iterations(std::uint64_t capture_id) const override {
+        const std::lock_guard lock(mutex_);
+        if (capturing_ != capture_id) return no_such();
+        const std::size_t last = iterations_to_tell.size() - 1;
+        return iterations_to_tell.at(std::min(iterations_told_++, last));
     }
     Result<CaptureReport> stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) override {
         std::unique_lock lock(mutex_);
@@ -165,6 +175,7 @@ private:
     std::uint64_t last_ = 0;
     std::uint64_t start_ticks_ = 0;
     std::string name_;
+    mutable std::size_t iterations_told_ = 0;
     std::int64_t history_ns_ = 0;
     std::string note_;
     std::optional<WindowReport> window_;
