@@ -15,6 +15,13 @@ std::string text_of(const flatbuffers::String* text) {
     return text == nullptr ? std::string{} : text->str();
 }
 
+std::optional<model::Iterations> iterations_of(const fbs::Iterations* table) {
+    if (table == nullptr) return std::nullopt;
+    return model::Iterations{text_of(table->name()), table->asked(),       table->count(),
+                             table->first(),         table->begin_ticks(), table->end_ticks(),
+                             table->beside()};
+}
+
 }  // namespace
 
 void JobBuilder::note_damage(std::string text) {
@@ -223,6 +230,10 @@ void JobBuilder::add_footer(const fbs::Footer& footer) {
     if (footer.processes() == nullptr) return;
     for (const fbs::ProcessEnd* end : *footer.processes()) {
         model::Process& process = job_.processes[process_of(end->process())];
+        const auto iterations = iterations_of(end->iterations());
+        // Of two captures in one view both are shown whole.
+        if (!process.ended) process.iterations = iterations;
+        if (process.iterations != iterations) process.iterations.reset();
         process.fate = static_cast<model::Fate>(end->fate());
         process.ended = true;
         process.end_ticks = end->ticks();

@@ -2,7 +2,7 @@
 // on order (nesting, contexts, pairs) is decided on rounded values. Used by job_loader alone.
 //
 //   Process, Names -> ProcessState      Blocks -> LaneState (lane_builder.cpp)      Footer -> accounts, fates
-//   finish: pairs (pairing.cpp) -> requests of events -> last evidence -> nanoseconds (finish.cpp) -> index (apply_index.cpp)
+//   finish: pairs (pairing.cpp) -> requests of events -> last evidence (finish.cpp) -> left out (trim.cpp) -> nanoseconds -> index (apply_index.cpp)
 #pragma once
 
 #include <cstdint>
@@ -115,6 +115,10 @@ private:
     void to_nanoseconds(bool corrected);
     void mark_fetches();
     void sum_up();
+
+    // trim.cpp
+    void leave_out_events();
+    void leave_out_calls();
 
     // apply_index.cpp
     void apply_nodes(const fbs::JobIndex& index);

@@ -36,6 +36,7 @@ model::Job JobBuilder::finish(const fbs::JobIndex* index, bool corrected) {
     for (Index i = 0; i < job_.lanes.size(); ++i) finish_lane(i);
     finish_events();
     settle_ends();
+    leave_out_events();
     if (index != nullptr) apply_nodes(*index);
     to_nanoseconds(corrected && index != nullptr);
     if (index != nullptr) {
@@ -43,6 +44,7 @@ model::Job JobBuilder::finish(const fbs::JobIndex* index, bool corrected) {
         apply_verdicts(*index);
     }
     call_the_rest();
+    leave_out_calls();
     mark_fetches();
     sum_up();
     return std::move(job_);
@@ -256,7 +258,7 @@ void JobBuilder::sum_up() {
     std::uint64_t halves = 0;
     for (const model::AsyncRange& range : job_.asyncs) count(range.end);
     for (const model::Half& half : job_.halves) {
-        if (half.position == model::kNoPosition) continue;
+        if (!half.shown()) continue;
         ++halves;
         count(half.end);
     }

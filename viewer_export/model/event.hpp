@@ -109,7 +109,10 @@ struct Half {
     End end;
     /// A fetch that torch's own `to_here#` range on its lane tells already: bookkeeping beside it.
     bool inside_fetch_range;
+    bool outside = false;  ///< of the iterations that were asked for
 
+    /// A record that views show.
+    bool shown() const { return position != kNoPosition && !outside; }
     bool server() const { return side == schema::RpcSide::kServer; }
     bool ended() const { return end == End::kEnded; }
     std::int64_t duration_ns() const { return end_ns - begin_ns; }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -117,6 +118,18 @@ struct SourceState {
     std::string reason;
 };
 
+/// What a process has of the iterations that its capture was asked for, as in dump.fbs. Events outside of [begin, end) are left out.
+struct Iterations {
+    std::string name;  ///< empty: none
+    std::uint32_t asked = 0;
+    std::uint32_t count = 0;
+    std::uint64_t first = 0;
+    std::uint64_t begin_ticks = 0;
+    std::uint64_t end_ticks = 0;
+    bool beside = false;
+    bool operator==(const Iterations&) const = default;
+};
+
 struct Process {
     Index node = 0;
     std::uint32_t index = 0;  ///< in its node's dump
@@ -139,7 +152,8 @@ struct Process {
     std::vector<std::uint64_t> losses;
     std::uint64_t violations = 0;
     std::int64_t start_delay_ns = -1;
-    bool has_verdict = false;  ///< the index has it
+    std::optional<Iterations> iterations;  ///< none: all of it is shown
+    bool has_verdict = false;              ///< the index has it
     Verdict verdict = Verdict::kCaptured;
     std::string reason;
 
@@ -188,8 +202,9 @@ struct Totals {
     std::uint64_t written = 0;
     std::uint64_t outside = 0;
     std::uint64_t lost = 0;
-    std::uint64_t passed_over = 0;  ///< by hooks: records that no lane has seen
-    std::uint64_t duplicates = 0;   ///< records dropped because they had been read
+    std::uint64_t passed_over = 0;         ///< by hooks: records that no lane has seen
+    std::uint64_t outside_iterations = 0;  ///< events that were left out
+    std::uint64_t duplicates = 0;          ///< records dropped because they had been read
     std::uint64_t unknown_records = 0;
     std::uint64_t ends_without_begin = 0;
     std::uint64_t joined_requests = 0;

@@ -10,7 +10,7 @@ constexpr const char* kRemoteOp = "#remote_op: ";
 constexpr const char* kOwnModule = "torch.distributed.rpc.api";
 
 bool is_record(const Job& job, Index half) {
-    return half != kNone && job.halves[half].position != kNoPosition;
+    return half != kNone && job.halves[half].shown();
 }
 
 const char* prefix_of(schema::RpcMode mode) {

@@ -23,7 +23,7 @@ std::int64_t first_ns(const model::Job& job) {
     for (const model::AsyncRange& range : job.asyncs) first = std::min(first, range.begin_ns);
     for (const model::Value& value : job.values) first = std::min(first, value.ns);
     for (const model::Half& half : job.halves) {
-        if (half.position != model::kNoPosition) first = std::min(first, half.begin_ns);
+        if (half.shown()) first = std::min(first, half.begin_ns);
     }
     return first == std::numeric_limits<std::int64_t>::max() ? 0 : first;
 }

@@ -52,7 +52,7 @@ void EventWriter::halves() {
     std::string head;
     for (Index i = 0; i < job_.halves.size(); ++i) {
         const Half& half = job_.halves[i];
-        if (half.position == model::kNoPosition) continue;
+        if (!half.shown()) continue;
         head = "{\"ph\":\"X\",\"cat\":\"rpc\",\"name\":\"";
         append_json_escaped(names_.own(half.call), head);
         head += '"';
@@ -129,7 +129,8 @@ const std::string& EventWriter::request_args(Index request) {
 
 void EventWriter::rpc_flows() {
     for (const Call& call : job_.calls) {
-        if (call.state != CallState::kJoined || !call.both()) continue;
+        if (call.state != CallState::kJoined || !call.both() || !model::is_real(job_, call))
+            continue;
         const Half& client = job_.halves[call.client];
         const Half& server = job_.halves[call.server];
         rpc_flow(client, client.begin_ns, call.client, server, server.begin_ns, call.server);

@@ -76,11 +76,15 @@ void EventWriter::iterations() {
         if (value.kind != schema::RecordKind::kIteration) continue;
         boundaries[{job_.lanes[value.lane].process, value.name}].push_back(&value);
     }
-    // Readers count steps by the name ProfilerStep#N, so only one kind of boundary a process may bear it: the most frequent.
+    // Readers count steps by the name ProfilerStep#N, so only one kind of boundary a process may bear it: that of the iterations which were
+    // asked for, else the most frequent.
     std::map<Index, std::pair<std::size_t, Index>> chosen;
     for (const auto& [key, list] : boundaries) {
         auto& best = chosen[key.first];
-        if (list.size() > best.first) best = {list.size(), key.second};
+        const auto& asked = job_.processes[key.first].iterations;
+        const bool sought = asked && asked->name == job_.names[key.second];
+        const std::size_t rank = sought ? job_.values.size() + 1 : list.size();
+        if (rank > best.first) best = {rank, key.second};
     }
     for (auto& [key, list] : boundaries) {
         if (list.size() < 2) continue;

@@ -123,7 +123,7 @@ Tracks::Tracks(const model::Job& job)
     std::vector<Index> servers;
     for (Index i = 0; i < job.halves.size(); ++i) {
         half_process[i] = job.halves[i].process;
-        if (job.halves[i].position == model::kNoPosition) continue;
+        if (!job.halves[i].shown()) continue;
         (job.halves[i].server() ? servers : clients).push_back(i);
     }
     std::vector<Index> async_process(job.asyncs.size());

@@ -92,6 +92,27 @@ std::string event_line(const model::Job& job) {
     return line;
 }
 
+/// Which iterations are shown, of how many processes each; empty: none were asked for.
+std::string iterations_line(const model::Job& job) {
+    std::map<std::string, std::size_t> groups;
+    for (const model::Process& process : job.processes) {
+        if (!process.iterations) continue;
+        const model::Iterations& had = *process.iterations;
+        std::string text = had.name.empty() ? "none" : std::to_string(had.count);
+        if (had.count < had.asked && !had.beside) text += " of " + std::to_string(had.asked);
+        if (!had.name.empty()) text += " of " + had.name;
+        ++groups[text];
+    }
+    std::string line;
+    for (const auto& [text, processes] : groups) {
+        line += (line.empty() ? "Iterations: " : ", ") + text + " in " +
+                count(processes, "process", "processes");
+    }
+    if (line.empty()) return line;
+    return line + "; outside of them " + count(job.totals.outside_iterations, "event", "events") +
+           ", not shown";
+}
+
 using LossName = std::pair<schema::Loss, const char*>;
 
 /// Those of all processes that are not 0, each with its name.
@@ -192,6 +213,7 @@ std::vector<std::string> table_footer(const model::Job& job, const std::vector<T
     }
     lines.push_back(rpc_line(job, options));
     lines.push_back(event_line(job));
+    if (std::string shown = iterations_line(job); !shown.empty()) lines.push_back(std::move(shown));
     if (std::string passed = passed_over_line(job); !passed.empty())
         lines.push_back(std::move(passed));
     if (std::string memory = memory_line(job); !memory.empty()) lines.push_back(std::move(memory));

@@ -67,6 +67,7 @@ void write_totals(JsonWriter& json, const model::Job& job) {
     json.field("ends_without_begin", totals.ends_without_begin);
     json.field("duplicates", totals.duplicates);
     json.field("unknown_records", totals.unknown_records);
+    json.field("outside_iterations", totals.outside_iterations);
     json.end_object();
     json.key("rpcs");
     json.begin_object();
@@ -103,6 +104,27 @@ void write_nodes(JsonWriter& json, const model::Job& job) {
     json.end_array();
 }
 
+/// Of the processes whose capture was asked for some.
+void write_iterations(JsonWriter& json, const model::Job& job) {
+    json.key("iterations");
+    json.begin_array();
+    for (const model::Process& process : job.processes) {
+        if (!process.iterations) continue;
+        const model::Iterations& had = *process.iterations;
+        json.begin_object();
+        json.field("node", job.nodes[process.node].name);
+        json.field("pid", static_cast<std::int64_t>(process.pid));
+        json.field("rank", static_cast<std::int64_t>(process.rank));
+        json.field("name", had.name);
+        json.field("asked", static_cast<std::uint64_t>(had.asked));
+        json.field("count", static_cast<std::uint64_t>(had.count));
+        json.field("first", had.first);
+        json.field("beside", had.beside);
+        json.end_object();
+    }
+    json.end_array();
+}
+
 }  // namespace
 
 schema::Result<std::string> table_json(const model::Job& job, const TableOptions& options) {
@@ -124,6 +146,7 @@ schema::Result<std::string> table_json(const model::Job& job, const TableOptions
     json.end_array();
     write_totals(json, job);
     write_nodes(json, job);
+    write_iterations(json, job);
     json.field("corrected", job.corrected);
     json.field("clock_bound_ns", job.clock_bound_ns());
     json.key("damage");

@@ -110,6 +110,11 @@ public:
                     std::uint32_t generation = 0);
     void end(std::uint32_t process, fbs::Fate fate, std::uint64_t ticks,
              std::int64_t start_delay_ns = -1);
+    /// The process has its end now, with these iterations.
+    void end(std::uint32_t process, std::uint64_t ticks, const fbs::IterationsT& iterations) {
+        end(process, fbs::Fate::Running, ticks);
+        ends_.back()->iterations = std::make_unique<fbs::IterationsT>(iterations);
+    }
     std::uint32_t name(std::uint32_t process, const std::string& text);
     /// Gives a name its extras: of the records that bear it, from the next flush on.
     void attributes(std::uint32_t process, const std::string& text, const std::string& domain,
