@@ -15,6 +15,7 @@
 #include "schema/control_page.hpp"
 #include "tools/ringside/agents.hpp"
 #include "tools/ringside/command.hpp"
+#include "tools/ringside/iteration_options.hpp"
 #include "tools/ringside/options.hpp"
 #include "tools/ringside/output_dir.hpp"
 #include "tools/ringside/process.hpp"
@@ -34,6 +35,7 @@ struct Options {
     std::string max_bytes;
     bool compress = false;
     std::string history;
+    IterationOptions iterations;
     bool finish = false;
     bool json = false;
     bool record_shapes = false;
@@ -69,18 +71,29 @@ private:
     int last_signal_ = 0;
 };
 
-/// One line a phase, and only where the user would wait for more than a second.
+/// One line a phase, and some more where one goes on; only where the user would wait for more than a second.
 class PhaseLines {
 public:
     void on_progress(const fbs::ProgressT& progress) {
         const bool is_long = progress.elapsed_ms >= 1000 || progress.total_ms >= 1000;
-        if (is_long && said_.insert(progress.phase).second) {
+        const bool is_news = progress.text != text_ && quiet_ms(progress) >= kBetweenMs;
+        if (is_long && (said_.insert(progress.phase).second || is_news)) {
             say(progress.text);
+            text_ = progress.text;
+            said_ms_ = progress.elapsed_ms;
         }
     }
 
 private:
+    /// Iterations go on within one phase.
+    static constexpr std::uint32_t kBetweenMs = 5000;
+    std::uint32_t quiet_ms(const fbs::ProgressT& progress) const {
+        return progress.elapsed_ms - std::min(said_ms_, progress.elapsed_ms);
+    }
+
     std::set<fbs::Phase> said_;
+    std::string text_;
+    std::uint32_t said_ms_ = 0;
 };
 
 Result<fbs::TraceRequestT> request_of(const Options& options,
@@ -107,6 +120,9 @@ Result<fbs::TraceRequestT> request_of(const Options& options,
             return history.error();
         }
         request.history_ms = *history;
+    }
+    if (auto put = put_iterations(options.iterations, request); !put) {
+        return put.error();
     }
     request.peers.assign(endpoints.begin() + 1, endpoints.end());
     request.duration_ms = *duration;
@@ -176,6 +192,9 @@ int run_trace(const Options& options) {
     if (!client) {
         return fail(client.error());
     }
+    if (auto checked = check_leader(options.iterations, **client); !checked) {
+        return fail(checked.error());
+    }
     const auto output = OutputDir::open(
         options.output,
         "ringside-" + (options.agents.job.empty() ? agent::default_job() : options.agents.job) +
@@ -211,7 +230,8 @@ int run_trace(const Options& options) {
                      "`ringside ps` shows what the agent sees, LD_PRELOAD must name "
                      "libringside_inject.so"});
     }
-    return trace_status(*reply);
+    return lacks_all_iterations(options.iterations, *reply) ? kExitNotAllGood
+                                                            : trace_status(*reply);
 }
 
 }  // namespace
@@ -242,6 +262,8 @@ Action setup_trace(CLI::App& verb, const Words&) {
         verb.add_option("--history", options->history,
                         "begin so long before now, out of the windows that `ringside arm` keeps")
             ->type_name("TIME");
+    CLI::Option* const iterations = add_iteration_options(verb, options->iterations);
+    iterations->excludes(duration)->excludes(history);
     verb.add_flag("--finish", options->finish,
                   "end the captures that run from the start (ringside-agent --capture-from-start)")
         ->excludes(duration)
@@ -250,7 +272,8 @@ Action setup_trace(CLI::App& verb, const Words&) {
         ->excludes(memory)
         ->excludes(bound)
         ->excludes(compress)
-        ->excludes(history);
+        ->excludes(history)
+        ->excludes(iterations);
     verb.add_option("-o,--output", options->output,
                     "where dumps and index go; default ringside-<job>-<pid>")
         ->type_name("DIR");
@@ -260,11 +283,14 @@ Action setup_trace(CLI::App& verb, const Words&) {
         "Examples:\n"
         "  ringside trace --duration 2s\n"
         "  ringside trace --job 4242 -o DIR     (a Slurm job whose tasks ringside-wrap started)\n"
+        "  ringside trace --job 4242 --iterations 5 -o DIR     (5 whole iterations of each rank)\n"
         "  ringside trace --hosts ipc:///tmp/a.sock,ipc:///tmp/b.sock -o DIR\n"
         "  ringside trace --history 5s --duration 1s     (after `ringside arm`)\n"
         "Ctrl-C ends the capture early and writes what there is; a second one gives it up.\n"
+        "With --iterations the table and every export show those alone; the dumps hold what was "
+        "recorded around them, too.\n"
         "Exit status: 0 all verdicts good and nothing lost, 1 not so (killed, hung, refused, "
-        "unreachable, records lost, ...), 2 "
+        "unreachable, records lost, iterations missing, ...), 2 "
         "usage,\n"
         "3 nothing matched, 4 no agent there, 5 refused (--history where nothing is armed, ...), "
         "130 given up by Ctrl-C");

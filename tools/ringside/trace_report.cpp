@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/ringside/command.hpp"
+#include "tools/ringside/iteration_options.hpp"
 #include "tools/ringside/json_text.hpp"
 #include "tools/ringside/words.hpp"
 
@@ -74,11 +75,11 @@ std::string verdict_line(const fbs::ProcessVerdictT& process) {
     return "  pid " + std::to_string(process.pid) +
            (process.rank < 0 ? "" : " rank " + std::to_string(process.rank)) + ": " +
            verdict_word(process.verdict) +
-           (process.reason.empty() ? "" : " (" + process.reason + ")") +
+           (process.reason.empty() ? "" : " (" + one_line(process.reason) + ")") +
            (process.start_delay_ns < 0 ? ""
                                        : ", started after " + time_text(process.start_delay_ns)) +
-           ", " + grouped(process.events) + " events, " + grouped(process.lost) +
-           " lost: " + one_line(process.command) + "\n";
+           iterations_text(process) + ", " + grouped(process.events) + " events, " +
+           grouped(process.lost) + " lost: " + one_line(process.command) + "\n";
 }
 
 std::int64_t worst_bound_ns(const fbs::TraceReplyT& reply) {
@@ -137,18 +138,26 @@ nlohmann::json node_json(const fbs::TraceNodeT& node) {
 }
 
 nlohmann::json verdict_json(const fbs::TraceReplyT& reply, const fbs::ProcessVerdictT& process) {
-    return {
+    nlohmann::json json = {
         {"node", process.node < reply.nodes.size() ? reply.nodes[process.node]->name : ""},
         {"pid", process.pid},
         {"rank", process.rank},
         {"command", process.command},
         {"verdict", verdict_word(process.verdict)},
-        {"good", is_good(process.verdict, process.reason)},
+        {"good", is_good(process.verdict, process.reason) && has_its_iterations(process)},
         {"reason", process.reason},
         {"events", process.events},
         {"lost", process.lost},
         {"start_delay_ns", process.start_delay_ns},
     };
+    if (process.iterations != nullptr) {
+        const fbs::IterationsT& had = *process.iterations;
+        json["iterations"] = {
+            {"name", had.name},   {"asked", had.asked},   {"count", had.count},
+            {"first", had.first}, {"beside", had.beside},
+        };
+    }
+    return json;
 }
 
 }  // namespace
@@ -158,8 +167,9 @@ int trace_status(const fbs::TraceReplyT& reply) {
         return node->error.empty() && node->lost == 0;
     });
     const bool verdicts =
-        std::all_of(reply.verdicts.begin(), reply.verdicts.end(),
-                    [](const auto& process) { return is_good(process->verdict, process->reason); });
+        std::all_of(reply.verdicts.begin(), reply.verdicts.end(), [](const auto& process) {
+            return is_good(process->verdict, process->reason) && has_its_iterations(*process);
+        });
     return nodes && verdicts ? kExitGood : kExitNotAllGood;
 }
 
