@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """`ringside trace --iterations N`: exactly N iterations of each process in the dumps (as the independent reader trims them), the table and the export;
-who has fewer says so. iterations.py exact|range|short|torch PROGRAM"""
+who has fewer says so. iterations.py exact|range|nodes|short|torch PROGRAM"""
 import json
 import os
 import signal
@@ -122,6 +122,18 @@ def of_range(workspace, program):
     workspace.ringside("disarm", "--hosts", node.endpoint)
 
 
+def nodes(workspace, program):
+    two = [Node(workspace, "first"), Node(workspace, "second", skew_ns=3000000)]
+    jobs = [api_job(two[0], program, "quick", 1500), api_job(two[1], program, "slow", 30000)]
+    output = workspace.path("nodes")
+    told = workspace.json("trace", "--hosts", ",".join(n.endpoint for n in two), "--iterations", str(kCount), "-o", output)
+    check([p["iterations"]["count"] for p in told["processes"]] == [kCount] * 2, "trace says %s", told["processes"])
+    _, trimmed = read(output)
+    for job in jobs:
+        check_numbers(named(trimmed, job.pid, "step"), kCount, "step of %d" % job.pid)
+    check_views(workspace, output, 2)
+
+
 def short(workspace, program):
     node = Node(workspace, "node")
     job = api_job(node, program, "stops", 2000)
@@ -172,7 +184,7 @@ def torch_loop(workspace, _):
     job.wait()
 
 
-kCases = {"exact": exact, "range": of_range, "short": short, "torch": torch_loop}
+kCases = {"exact": exact, "range": of_range, "nodes": nodes, "short": short, "torch": torch_loop}
 
 if __name__ == "__main__":
     main(lambda workspace: kCases[sys.argv[1]](workspace, sys.argv[2] if len(sys.argv) > 2 else None), "iterations-" + sys.argv[1])
