@@ -57,4 +57,8 @@ constexpr bool acts_alone(SourceId source) {
     return source == SourceId::kNvtx || source == SourceId::kApi || source == SourceId::kItt;
 }
 
+/// Where launchers tell a process its rank, in the order in which they nest: torchrun inside mpirun inside srun.
+inline constexpr const char* kRankVariables[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                                 "SLURM_PROCID"};
+
 }  // namespace ringside::schema

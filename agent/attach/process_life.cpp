@@ -36,19 +36,25 @@ Ending ending_of(int status) {
     return {Fate::kExited, true, code == 0 ? "" : "exit status " + std::to_string(code)};
 }
 
-/// The wait status of a zombie, as its parent will get it. Field 52 of /proc/PID/stat; the command in parentheses may hold anything.
-std::optional<int> zombie_status(int pid) {
+/// /proc/PID/stat from its third field on, the state; the command before it, in parentheses, may hold anything. Empty: no such process.
+std::string stat_from_state(int pid) {
     char path[32];
     std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
     const FileHandle file(::open(path, O_RDONLY | O_CLOEXEC));
     char text[2048];
     const ssize_t size = file ? ::read(file.get(), text, sizeof text - 1) : -1;
-    if (size <= 0) return std::nullopt;
+    if (size <= 0) return "";
     text[size] = 0;
-    const char* at = std::strrchr(text, ')');
-    if (at == nullptr || std::strncmp(at, ") Z", 3) != 0) return std::nullopt;
+    const char* const end = std::strrchr(text, ')');
+    return end == nullptr || end[1] == 0 ? "" : end + 2;
+}
+
+/// The wait status of a zombie, as its parent will get it: field 52.
+std::optional<int> zombie_status(int pid) {
+    const std::string fields = stat_from_state(pid);
+    if (fields.empty() || fields[0] != 'Z') return std::nullopt;
     constexpr int kStateField = 3, kExitCodeField = 52;
-    at += 2;
+    const char* at = fields.c_str();
     for (int field = kStateField; field < kExitCodeField; ++field) {
         at = std::strchr(at, ' ');
         if (at == nullptr) return std::nullopt;
@@ -128,6 +134,11 @@ bool ProcessLife::has_program() const {
     char target[8];
     std::snprintf(path, sizeof path, "/proc/%d/exe", host_pid_);
     return ::readlink(path, target, sizeof target) >= 0;
+}
+
+char ProcessLife::state() const {
+    const std::string fields = host_pid_ == 0 ? "" : stat_from_state(host_pid_);
+    return fields.empty() ? '\0' : fields[0];
 }
 
 std::optional<int> ProcessLife::wait_status() const {

@@ -30,6 +30,9 @@ public:
     /// The process's pid as we see it; 0: unknown.
     int host_pid() const { return host_pid_; }
 
+    /// Its state as /proc tells it: 'R', 'S', 'T' where it is stopped; 0: unknown.
+    char state() const;
+
     /// @param state      of the segment, as last read
     /// @param successor  whether a younger segment of the same pid is there
     /// @return nothing while it lives

@@ -17,13 +17,6 @@ namespace {
 using schema::Error;
 using schema::ErrorCode;
 
-std::string seconds_text(std::int64_t ns) {
-    char text[32];
-    const double seconds = static_cast<double>(ns) / 1e9;
-    std::snprintf(text, sizeof text, seconds < 100 ? "%.3g s" : "%.0f s", seconds);
-    return text;
-}
-
 bool has(std::uint32_t options, schema::CaptureOption option) {
     return (options & static_cast<std::uint32_t>(option)) != 0;
 }
@@ -48,12 +41,13 @@ Result<ArmReport> EngineImpl::arm(const ArmRequest& request) {
     }
     find(now_ticks());
     bury(now_ticks());
-    if (auto known = check_pids("arm a window", request.pids); !known) return known.error();
+    CaptureRequest wanted;
+    wanted.selection.pids = request.pids;
+    if (auto known = check_selection("arm a window", wanted.selection); !known)
+        return known.error();
     const int directory = table_.directory().descriptor();
     armed_ = request;
     if (armed_.max_bytes == 0) armed_.max_bytes = default_window_bytes(directory);
-    CaptureRequest wanted;
-    wanted.pids = request.pids;
     wanted.source_mask = request.source_mask;
     wanted.options = request.options;
     const std::uint64_t now = now_ticks();
@@ -71,7 +65,7 @@ Result<ArmReport> EngineImpl::arm(const ArmRequest& request) {
         return Error{ErrorCode::kRefused,
                      "arm a window on node " + options_.node + ": it was disarmed meanwhile"};
     }
-    return ArmReport{false, attach_report(), window_report()};
+    return ArmReport{false, attach_report(request.attach_timeout), window_report()};
 }
 
 Result<ArmReport> EngineImpl::change_window(const ArmRequest& request) {
@@ -88,7 +82,7 @@ Result<ArmReport> EngineImpl::change_window(const ArmRequest& request) {
                            ? request.max_bytes
                            : default_window_bytes(table_.directory().descriptor());
     window()->set_bounds({armed_.keep.value, armed_.max_bytes});
-    return ArmReport{true, attach_report(), window_report()};
+    return ArmReport{true, attach_report({0}), window_report()};
 }
 
 WindowReport EngineImpl::window_report() const {
@@ -152,8 +146,8 @@ Result<void> EngineImpl::check_armed_for(const CaptureRequest& request) const {
     const auto armed = [&](int pid) {
         return std::find(armed_.pids.begin(), armed_.pids.end(), pid) != armed_.pids.end();
     };
-    const bool all_armed =
-        !request.pids.empty() && std::all_of(request.pids.begin(), request.pids.end(), armed);
+    const std::vector<int>& pids = request.selection.pids;
+    const bool all_armed = !pids.empty() && std::all_of(pids.begin(), pids.end(), armed);
     if (!armed_.pids.empty() && !all_armed) {
         return Error{ErrorCode::kRefused, action + "the window there is armed for the processes " +
                                               joined(armed_.pids) +
@@ -173,7 +167,8 @@ Result<PrepareReport> EngineImpl::prepare_excerpt(Turn& turn, const CaptureReque
     if (!excerpt_) {
         if (auto fits = check_armed_for(request); !fits) return fits.error();
         find(now_ticks());
-        if (auto known = check_pids("start " + capture_text(request.id), request.pids); !known)
+        if (auto known = check_selection("start " + capture_text(request.id), request.selection);
+            !known)
             return known.error();
         auto writer = DumpWriter::create({options_.output_root, request.name, options_.node,
                                           request.max_bytes, request.compress});
@@ -183,7 +178,7 @@ Result<PrepareReport> EngineImpl::prepare_excerpt(Turn& turn, const CaptureReque
     // Armed a moment ago, some may still be at it.
     wait_for(turn.lock(), request.attach_timeout, [this] { return !excerpt_ || all_attached(); });
     if (!excerpt_) return no_such_capture(request.id, options_.node);
-    return attach_report();
+    return attach_report(request.attach_timeout);
 }
 
 bool EngineImpl::reaches(const TrackedProcess& process) const {
@@ -193,7 +188,7 @@ bool EngineImpl::reaches(const TrackedProcess& process) const {
 void EngineImpl::include_in_excerpt(TrackedProcess& process) {
     if (!excerpt_ || excerpt_->stopping || !excerpt_->excerpt.begun() || !process.in_capture)
         return;
-    if (!Capture::meant(excerpt_->request, process) || !reaches(process)) return;
+    if (!excerpt_->choice.means(process.id, process.candidate()) || !reaches(process)) return;
     excerpt_->excerpt.include(Capture::facts_of(process));
     process.iterations.reset();
     // What has been drained before can't be looked at any more.
@@ -222,6 +217,7 @@ void EngineImpl::begin_excerpt(std::uint64_t instant_ticks) {
     Excerpt& excerpt = excerpt_->excerpt;
     window()->hold(start);
     excerpt.begin({options_.job, excerpt_->request.id, calibration_, start, armed_.options});
+    decide(excerpt_->choice);
     for (const auto& process : table_.all()) include_in_excerpt(*process);
     excerpt.start();
 }
@@ -255,6 +251,7 @@ Result<CaptureReport> EngineImpl::stop_excerpt(Turn& turn, Nanoseconds stop_node
         const ExcerptCount count = excerpt.count(process.index);
         process.index = *index;
         process.events = count.kept;
+        process.bytes = count.bytes;
         process.lost += count.lost;
         report.records += process.events;
         report.lost += process.lost;
@@ -269,8 +266,8 @@ Result<CaptureReport> EngineImpl::stop_excerpt(Turn& turn, Nanoseconds stop_node
     report.complete = receipt.complete;
     report.error = receipt.error;
     turn.lock().lock();
-    for (const RefusedSegment& refused : table_.directory().refused())
-        report.processes.push_back(report_refused(refused.id, refused.cause));
+    add_unseen(excerpt_->request.selection, report.processes);
+    report.left_out = excerpt_->choice.left_out();
     halves_ = std::move(halves);
     last_ = std::move(report);
     window()->hold(~0ull);

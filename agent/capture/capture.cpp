@@ -51,14 +51,6 @@ Capture::Capture(CaptureRequest request, std::unique_ptr<Window> window, std::st
       job_(std::move(job)),
       calibration_(calibration) {}
 
-bool Capture::meant(const CaptureRequest& request, const TrackedProcess& process) {
-    const auto is = [&](int pid) {
-        return pid == static_cast<int>(process.id.pid) ||
-               (process.life && pid != 0 && pid == process.life->host_pid());
-    };
-    return request.pids.empty() || std::any_of(request.pids.begin(), request.pids.end(), is);
-}
-
 void Capture::resume(PartialDump partial, bool from_start) {
     resumed_ = true;
     if (partial.has_header) {
@@ -87,7 +79,8 @@ void Capture::go_on(TrackedProcess& process, PartialProcess part) {
     process.iterations.reset();
     process.told.reset();
     process.reached = part.facts.segment.sources;
-    process.drainer.resume(process.index, std::move(part.accounts), std::move(part.carries));
+    process.drainer.resume(process.index, std::move(part.accounts), std::move(part.carries),
+                           part.bytes);
     process.drainer.names().restore(part.names);
 }
 
@@ -112,6 +105,8 @@ bool Capture::include(TrackedProcess& process) {
     process.in_capture = true;
     process.index = next_index_++;
     process.attached = false;
+    process.came_late = false;
+    process.waited = {0};
     process.start_delay_ns = -1;
     process.told.reset();
     process.reached.clear();
@@ -330,6 +325,7 @@ CaptureReport Capture::finish(const std::vector<std::unique_ptr<TrackedProcess>>
     report.calibration = calibration_;
     report.start_ticks = totals.start_ticks;
     report.stop_ticks = totals.stop_ticks;
+    report.left_out = choice_.left_out();
     report.record_cost_ns = record_cost_ns;
     for (const auto& process : processes) {
         if (!process->in_capture) continue;

@@ -35,13 +35,15 @@ public:
     const TickRange& range() const { return range_; }
     std::uint64_t order_ticks() const { return order_ticks_; }
     std::uint64_t bytes() const { return writer_ ? writer_->bytes() : 0; }
-    bool selects_some() const { return !request_.pids.empty(); }
+    bool selects_some() const { return request_.selection.selects_some(); }
+    /// Whom it means, its limit applied.
+    Choice& choice() { return choice_; }
 
     /// Takes a process in if the request means it. @return whether it is in
     bool include(TrackedProcess& process);
-    bool wants(const TrackedProcess& process) const { return meant(request_, process); }
-    /// Whether a request means a process.
-    static bool meant(const CaptureRequest& request, const TrackedProcess& process);
+    bool wants(const TrackedProcess& process) const {
+        return choice_.means(process.id, process.candidate());
+    }
     std::uint32_t included() const { return next_index_; }
 
     /// The word is on. @param word  as attached_word will repeat it
@@ -95,6 +97,7 @@ private:
                       std::uint64_t now_ticks) const;
 
     CaptureRequest request_;
+    Choice choice_{request_.selection};
     std::unique_ptr<DumpWriter> writer_;  ///< one of the two
     std::unique_ptr<Window> window_;
     Sink& sink_;

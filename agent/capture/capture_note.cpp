@@ -22,7 +22,11 @@ std::string text_of(const CaptureNote& note) {
          << "\nname " << note.name << "\nmax_bytes " << note.max_bytes << "\noptions "
          << note.options << "\nfrom_start " << (note.from_start ? 1 : 0) << "\ncompress "
          << (note.compress ? 1 : 0) << "\nwindow " << (note.window ? 1 : 0) << "\n";
-    for (const int pid : note.pids) text << "pid " << pid << "\n";
+    for (const int pid : note.selection.pids) text << "pid " << pid << "\n";
+    for (const int rank : note.selection.ranks) text << "rank " << rank << "\n";
+    for (const std::string& name : note.selection.executables)
+        text << "executable " << name << "\n";
+    text << "limit " << note.selection.limit << "\n";
     text << "end\n";
     return text.str();
 }
@@ -46,7 +50,10 @@ std::optional<CaptureNote> parse(const std::string& text) {
         if (key == "from_start") note.from_start = value == "1";
         if (key == "compress") note.compress = value == "1";
         if (key == "window") note.window = value == "1";
-        if (key == "pid") number >> note.pids.emplace_back();
+        if (key == "pid") number >> note.selection.pids.emplace_back();
+        if (key == "rank") number >> note.selection.ranks.emplace_back();
+        if (key == "executable") note.selection.executables.push_back(value);
+        if (key == "limit") number >> note.selection.limit;
         if (number.fail()) return std::nullopt;
     }
     return std::nullopt;
@@ -62,9 +69,9 @@ schema::Result<void> write_note(const std::string& directory, const CaptureNote&
                              "note the capture in " + path + ": " + error_text(error) +
                                  "; make room there or give another --dir"};
     };
-    for (const std::string* part : {&note.output_root, &note.name, &note.node}) {
-        if (part->find('\n') != std::string::npos) return failed(EINVAL);
-    }
+    std::string words = note.output_root + note.name + note.node;
+    for (const std::string& name : note.selection.executables) words += name;
+    if (words.find('\n') != std::string::npos) return failed(EINVAL);
     // The name is ours while we hold the directory's lock: what is there is an earlier agent's that died here.
     ::unlink(temporary.c_str());
     constexpr mode_t kPrivate = 0600;

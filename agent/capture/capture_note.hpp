@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "agent/capture/selection.hpp"
 #include "schema/result.hpp"
 
 namespace ringside::agent {
@@ -18,7 +18,7 @@ struct CaptureNote {
     std::string name;  ///< of the dump's folder beneath it
     std::uint64_t max_bytes = 0;
     std::uint32_t options = 0;
-    std::vector<int> pids;  ///< none: all
+    Selection selection;
     bool from_start = false;
     bool compress = false;
     bool window = false;  ///< what an armed agent's window has become: its pieces go with this note

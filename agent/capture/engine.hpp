@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/capture/selection.hpp"
 #include "schema/ids.hpp"
 #include "schema/record.hpp"
 #include "schema/request_id.hpp"
@@ -109,7 +110,7 @@ struct IterationProgress {
 
 struct CaptureRequest {
     std::uint64_t id = 0;
-    std::vector<int> pids;  ///< none: all
+    Selection selection;
     std::uint32_t source_mask = 0xffffffffu;
     std::uint32_t options = 0;
     std::uint64_t max_bytes = 0;  ///< 0: no bound
@@ -170,7 +171,8 @@ struct ProcessReport {
     std::vector<SourceReport> sources;
     std::uint32_t lanes = 0;
     std::uint64_t events = 0;
-    std::uint64_t lost = 0;  ///< records that lanes dropped, and those that hooks passed over
+    std::uint64_t lost = 0;   ///< records that lanes dropped, and those that hooks passed over
+    std::uint64_t bytes = 0;  ///< of its blocks in the dump, before compression
     bool attached = false;
     Fate fate = Fate::kRunning;
     std::uint64_t end_ticks = 0;
@@ -236,6 +238,7 @@ struct CaptureReport {
     std::vector<ProcessReport> processes;
     std::int64_t history_ns = 0;  ///< from start_ticks to the agreed instant
     std::string window_note;      ///< where that is less than what was asked: why
+    std::uint32_t left_out = 0;   ///< processes that were meant, and beyond Selection::limit
 };
 
 struct EngineStatus {
@@ -267,7 +270,7 @@ public:
     /// is dropped. A request with the id of the running capture is answered again. While a window is armed the capture is cut out of it,
     /// and may begin before its instant.
     /// @errors Refused: a capture with another id runs, history is wanted and no window armed, or the window was not armed for what is
-    ///         asked; NothingMatched: none of the pids is here
+    ///         asked; NothingMatched: nobody who is meant is here
     virtual Result<PrepareReport> prepare(const CaptureRequest& request) = 0;
     /// The agreed instant, node time; may lie in the future.
     virtual Result<void> begin(std::uint64_t capture_id, Nanoseconds start_node_ns) = 0;

@@ -113,9 +113,11 @@ Result<void> EngineImpl::order(const CaptureRequest& request, bool from_start) {
 
 void EngineImpl::start(std::unique_ptr<Capture> capture) {
     table_.forget_removed();
+    // What they have loaded since: who has a framework is waited for, and chosen first.
+    for (const auto& process : table_.all()) process->refresh();
+    decide(capture->choice());
     for (const auto& process : table_.all()) {
         process->in_capture = false;
-        process->refresh();  // what it has loaded since: who has a framework is waited for
         if (capture->include(*process) && capture->selects_some())
             process->segment->set_selected(true);
     }
@@ -138,22 +140,6 @@ void EngineImpl::start(std::unique_ptr<Capture> capture) {
     table_.watch().wake();
 }
 
-Result<void> EngineImpl::check_pids(const std::string& action, const std::vector<int>& pids) const {
-    const auto& all = table_.all();
-    const auto meant = [&](const auto& process) {
-        const auto asked = [&](int pid) {
-            return pid != 0 && std::find(pids.begin(), pids.end(), pid) != pids.end();
-        };
-        return process->alive() &&
-               (asked(static_cast<int>(process->id.pid)) || asked(process->life->host_pid()));
-    };
-    if (pids.empty() || std::any_of(all.begin(), all.end(), meant)) return {};
-    return Error{ErrorCode::kNothingMatched, action + " on node " + options_.node +
-                                                 ": no process with pid " + joined(pids) +
-                                                 " is in " + table_.directory().path() +
-                                                 "; `ringside ps` lists those that are"};
-}
-
 Result<PrepareReport> EngineImpl::prepare(const CaptureRequest& request) {
     Turn turn(*this);
     if (window() != nullptr) return prepare_excerpt(turn, request);
@@ -165,13 +151,14 @@ Result<PrepareReport> EngineImpl::prepare(const CaptureRequest& request) {
     }
     if (!runs(request.id)) {
         find(now_ticks());
-        if (auto known = check_pids("start " + capture_text(request.id), request.pids); !known)
+        if (auto known = check_selection("start " + capture_text(request.id), request.selection);
+            !known)
             return known.error();
         if (auto ordered = order(request, false); !ordered) return ordered.error();
     }
     wait_for(turn.lock(), request.attach_timeout, [this] { return !capture_ || all_attached(); });
     if (!capture_) return no_such_capture(request.id, options_.node);
-    return attach_report();
+    return attach_report(request.attach_timeout);
 }
 
 bool EngineImpl::all_attached() const {
@@ -179,18 +166,6 @@ bool EngineImpl::all_attached() const {
         return !process->in_capture || !process->can_attach() || process->attached ||
                !process->must_attach();
     });
-}
-
-PrepareReport EngineImpl::attach_report() const {
-    PrepareReport report;
-    for (const auto& process : table_.all()) {
-        if (!process->in_capture || !process->alive()) continue;
-        ++report.processes;
-        if (!process->attached) continue;
-        ++report.attached;
-        report.slowest_attach_ns = std::max(report.slowest_attach_ns, process->start_delay_ns);
-    }
-    return report;
 }
 
 Result<void> EngineImpl::begin(std::uint64_t capture_id, Nanoseconds start_node_ns) {
@@ -281,8 +256,7 @@ CaptureReport EngineImpl::finish_capture() {
     capture_->flush(table_.all(), *buffers_, now, true);
     settle_iterations(captured(), capture_->request().iterations);
     CaptureReport report = capture_->finish(table_.all(), now, record_cost_ns_);
-    for (const RefusedSegment& refused : table_.directory().refused())
-        report.processes.push_back(report_refused(refused.id, refused.cause));
+    add_unseen(capture_->request().selection, report.processes);
     collect_halves();
     end_capture();
     // The dump has its name; before the note goes, so that whoever comes after a kill in between does not copy them again.
@@ -292,9 +266,9 @@ CaptureReport EngineImpl::finish_capture() {
 }
 
 CaptureNote EngineImpl::note_of(const CaptureRequest& request, bool from_start) const {
-    return {request.id,   options_.node,     options_.output_root,
-            request.name, request.max_bytes, request.options,
-            request.pids, from_start,        request.compress};
+    return {request.id,        options_.node,     options_.output_root,
+            request.name,      request.max_bytes, request.options,
+            request.selection, from_start,        request.compress};
 }
 
 void EngineImpl::collect_halves() {
@@ -370,8 +344,7 @@ std::vector<ProcessReport> EngineImpl::processes() const {
         }
         reports.push_back(report_process(*process, capture_ && process->in_capture));
     }
-    for (const RefusedSegment& refused : table_.directory().refused())
-        reports.push_back(report_refused(refused.id, refused.cause));
+    add_unseen({}, reports);
     return reports;
 }
 

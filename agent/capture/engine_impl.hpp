@@ -74,11 +74,9 @@ private:
     // captures (engine_impl.cpp), under the lock
     Result<void> order(const CaptureRequest& request, bool from_start);
     void start(std::unique_ptr<Capture> capture);
-    Result<void> check_pids(const std::string& action, const std::vector<int>& pids) const;
     void wait_until_let_go(std::unique_lock<std::mutex>& lock);
     void end_capture();
     CaptureNote note_of(const CaptureRequest& request, bool from_start) const;
-    PrepareReport attach_report() const;
     bool all_attached() const;
     void wait_until_node(std::unique_lock<std::mutex>& lock, Nanoseconds node_ns);
     void wait_for(std::unique_lock<std::mutex>& lock, Nanoseconds most,
@@ -88,6 +86,13 @@ private:
     bool runs(std::uint64_t capture_id) const;
     /// Processes of the running capture; of the trace that is cut out of a window where one is.
     std::vector<TrackedProcess*> captured() const;
+
+    // whom a request means (engine_choice.cpp), under the lock
+    Result<void> check_selection(const std::string& action, const Selection& selection) const;
+    void decide(Choice& choice) const;
+    PrepareReport attach_report(Nanoseconds waited);
+    std::vector<ProcessReport> unseen(const Selection& selection) const;
+    void add_unseen(const Selection& selection, std::vector<ProcessReport>& reports) const;
 
     // the window (armed.cpp), under the lock; what copies for long lets it go meanwhile
     Window* window() const { return capture_ ? capture_->window() : nullptr; }
@@ -120,9 +125,12 @@ private:
     /// A trace that is cut out of the armed window.
     struct ExcerptRun {
         ExcerptRun(CaptureRequest asked, Window& window, std::unique_ptr<DumpWriter> writer)
-            : request(std::move(asked)), excerpt(window, std::move(writer)) {}
+            : request(std::move(asked)),
+              choice(request.selection),
+              excerpt(window, std::move(writer)) {}
 
         CaptureRequest request;
+        Choice choice;
         Excerpt excerpt;
         std::uint64_t instant_ticks = 0;
         std::string note;

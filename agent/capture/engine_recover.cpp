@@ -21,7 +21,7 @@ constexpr Nanoseconds kLetGo{1'000'000'000};
 CaptureRequest request_of(const CaptureNote& note) {
     CaptureRequest request;
     request.id = note.id;
-    request.pids = note.pids;
+    request.selection = note.selection;
     request.options = note.options;
     request.max_bytes = note.max_bytes;
     request.compress = note.compress;

@@ -84,7 +84,10 @@ void EngineImpl::find(std::uint64_t now) {
         if (const auto ending = process->life->check(process->facts.state, false)) {
             process->left_behind = process->drainer.has_unread(capture_ != nullptr);
         }
-        if (capture_) capture_->include(*process);
+        if (capture_ && capture_->include(*process) && capture_->selects_some()) {
+            process->came_late = true;
+            process->segment->set_selected(true);
+        }
         include_in_excerpt(*process);
     }
 }

@@ -18,6 +18,11 @@ bool TrackedProcess::must_attach() const {
                        [](const SourceFacts& source) { return !schema::acts_alone(source.id); });
 }
 
+Candidate TrackedProcess::candidate() const {
+    return {static_cast<int>(id.pid), life ? life->host_pid() : 0, facts.rank, facts.executable,
+            has_framework()};
+}
+
 void TrackedProcess::refresh() {
     if (segment == nullptr) return;
     if (auto now = segment->facts()) facts = std::move(*now);

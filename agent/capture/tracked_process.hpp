@@ -29,6 +29,8 @@ struct TrackedProcess {
     bool can_attach() const { return alive() && !segment->broken(); }
     /// Reads the header anew.
     void refresh();
+    /// What a selection looks at; its texts are the process's.
+    Candidate candidate() const;
     /// The facts as a dump tells them: what each source reached in the capture, not that it let go at its end.
     SegmentFacts facts_in_capture() const;
 
@@ -52,6 +54,10 @@ struct TrackedProcess {
     bool in_capture = false;
     std::uint32_t index = 0;
     bool attached = false;
+    bool came_late =
+        false;  ///< into a capture of some processes, which begins by flagging those that are there
+    Nanoseconds waited{
+        0};  ///< for it to attach, in vain; 0: it was not waited for, or it came in time
     std::int64_t start_delay_ns = -1;
     /// What its hooks had passed over before the capture: none of it.
     std::array<std::uint64_t, schema::kLossCounters> losses_before{};

@@ -3,15 +3,33 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/capture/words.hpp"
+
 namespace ringside::agent {
 namespace {
 
 constexpr std::uint32_t kNoIndex = 0xffffffffu;
 constexpr const char* kNoFramework = "no framework loaded";
 
+constexpr const char* kCameLate =
+    "it came during a capture of chosen processes: its first moments are missing";
+
+/// Why it can't do as it is told; empty: it does, or nobody knows.
+std::string hang(const TrackedProcess& process, bool capturing) {
+    const char state = process.life ? process.life->state() : '\0';
+    std::string text;
+    if (state == 'T' || state == 't') text = std::string("stopped: state ") + state;
+    if (capturing && !process.attached && process.waited.value != 0) {
+        text += (text.empty() ? "" : "; ") + std::string("it did not attach within ") +
+                seconds_text(process.waited.value);
+    }
+    return text;
+}
+
 /// Why nothing was recorded in a process that a capture asked.
 std::string silence(const TrackedProcess& process) {
     if (!process.has_framework()) return kNoFramework;
+    if (process.came_late) return kCameLate;
     for (const SourceFacts& source : process.facts.sources) {
         if (source.level == schema::SourceLevel::kNotInstrumented && !source.reason.empty())
             return source.reason;
@@ -28,6 +46,11 @@ void judge_ended(const TrackedProcess& process, ProcessReport& report) {
             return;
         case Fate::kExited:
             report.verdict = Verdict::kExited;
+            if (report.events != 0 || process.has_framework()) return;
+            // A launcher's, a shell's: like one that still runs, and its status beside it.
+            report.verdict = Verdict::kNothingRecorded;
+            report.reason =
+                kNoFramework + (report.reason.empty() ? std::string() : "; " + report.reason);
             return;
         default:
             // _exit() says no more than kill -9 does. Where the kernel does not tell them apart either, a process in which there was
@@ -54,9 +77,15 @@ void judge(const TrackedProcess& process, bool capturing, ProcessReport& report)
     std::string damage = process.segment ? process.segment->damage() : process.damage;
     if (!damage.empty()) return judge_damaged(process, std::move(damage), report);
     if (process.ending) return judge_ended(process, report);
+    report.reason = hang(process, capturing);
+    if (!report.reason.empty()) {
+        report.verdict = Verdict::kHung;
+        return;
+    }
     const bool listens = process.has_framework() && (!capturing || !process.must_attach());
     if (report.events != 0 || process.attached || listens) {
         report.verdict = Verdict::kCaptured;
+        if (capturing && process.came_late) report.reason = kCameLate;
         return;
     }
     report.verdict = Verdict::kNothingRecorded;
@@ -100,7 +129,7 @@ std::vector<std::string> worker_names(const TrackedProcess& process) {
 }  // namespace
 
 ProcessReport report_process(const TrackedProcess& process, bool capturing) {
-    const SegmentFacts& facts = process.facts;
+    const SegmentFacts facts = capturing ? process.facts_in_capture() : process.facts;
     ProcessReport report;
     report.index = process.index;
     report.segment = process.id;
@@ -118,6 +147,7 @@ ProcessReport report_process(const TrackedProcess& process, bool capturing) {
     report.lanes = facts.lanes_in_use;
     report.events = process.drainer.kept();
     report.lost = process.drainer.lost() + process.passed_over();
+    report.bytes = process.drainer.bytes();
     report.attached = process.attached;
     report.fate = process.ending ? process.ending->fate : Fate::kRunning;
     report.end_ticks = process.end_ticks;
@@ -144,6 +174,7 @@ ProcessReport report_gone(const PartialProcess& process) {
     if (!report.worker_name.empty()) report.workers.push_back(report.worker_name);
     for (const SourceFacts& source : facts.sources)
         report.sources.push_back({source.id, source.level, source.reason});
+    report.bytes = process.bytes;
     report.start_delay_ns = process.facts.start_delay_ns;
     report.attached = report.start_delay_ns >= 0;
     for (const LaneAccount& account : process.accounts) {

@@ -1,5 +1,7 @@
 #include "agent/capture/words.hpp"
 
+#include <cstdio>
+
 namespace ringside::agent {
 
 std::string joined(const std::vector<int>& pids) {
@@ -12,6 +14,13 @@ std::string capture_text(std::uint64_t id) {
     char text[17] = {};
     schema::write_hex(text, id, 16);
     return std::string("capture ") + text;
+}
+
+std::string seconds_text(std::int64_t ns) {
+    char text[32];
+    const double seconds = static_cast<double>(ns) / 1e9;
+    std::snprintf(text, sizeof text, seconds < 100 ? "%.3g s" : "%.0f s", seconds);
+    return text;
 }
 
 schema::Error no_such_capture(std::uint64_t id, const std::string& node) {

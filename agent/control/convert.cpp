@@ -32,6 +32,15 @@ std::unique_ptr<fbs::PerturbationT> perturbation_table(const Perturbation& pertu
     return table;
 }
 
+std::vector<SourceReport> sources_of(const std::vector<std::unique_ptr<fbs::SourceT>>& tables) {
+    std::vector<SourceReport> sources;
+    for (const auto& table : tables) {
+        sources.push_back({static_cast<schema::SourceId>(table->id),
+                           static_cast<schema::SourceLevel>(table->level), table->reason});
+    }
+    return sources;
+}
+
 std::unique_ptr<fbs::ProcessResultT> process_result(const ProcessReport& report) {
     ProcessOutcome outcome = outcome_of(report);
     auto table = std::make_unique<fbs::ProcessResultT>();
@@ -50,6 +59,10 @@ std::unique_ptr<fbs::ProcessResultT> process_result(const ProcessReport& report)
     if (outcome.iterations)
         table->iterations =
             std::make_unique<fbs::IterationsT>(iterations_table(*outcome.iterations));
+    table->host_pid = outcome.host_pid;
+    table->bytes = outcome.bytes;
+    table->sources = source_tables(outcome.sources);
+    table->executable = std::move(outcome.executable);
     return table;
 }
 
@@ -68,13 +81,7 @@ std::unique_ptr<fbs::ProcessT> process_table(const Engine& engine, const Process
     table->executable = report.executable;
     table->command_line = report.command_line;
     table->job = engine.options().job;
-    for (const SourceReport& source : report.sources) {
-        auto entry = std::make_unique<fbs::SourceT>();
-        entry->id = static_cast<std::uint8_t>(source.id);
-        entry->level = static_cast<fbs::SourceLevel>(source.level);
-        entry->reason = source.reason;
-        table->sources.push_back(std::move(entry));
-    }
+    table->sources = source_tables(report.sources);
     return table;
 }
 
@@ -100,6 +107,18 @@ std::unique_ptr<fbs::WindowStatusT> window_table(const std::optional<WindowRepor
 }
 
 }  // namespace
+
+std::vector<std::unique_ptr<fbs::SourceT>> source_tables(std::span<const SourceReport> sources) {
+    std::vector<std::unique_ptr<fbs::SourceT>> tables;
+    for (const SourceReport& source : sources) {
+        auto table = std::make_unique<fbs::SourceT>();
+        table->id = static_cast<std::uint8_t>(source.id);
+        table->level = static_cast<fbs::SourceLevel>(source.level);
+        table->reason = source.reason;
+        tables.push_back(std::move(table));
+    }
+    return tables;
+}
 
 fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identity) {
     const EngineStatus status = engine.status();
@@ -180,6 +199,7 @@ fbs::StopReplyT stop_reply(const Engine& engine, const AgentIdentity& identity,
     reply.halves_count = halves_count;
     reply.history_ns = report.history_ns;
     reply.window_note = report.window_note;
+    reply.left_out = report.left_out;
     return reply;
 }
 
@@ -244,7 +264,10 @@ ArmRequest arm_request(const fbs::ArmRequestT& request) {
 CaptureRequest capture_request(const fbs::PrepareRequestT& request) {
     CaptureRequest result;
     result.id = request.capture_id;
-    result.pids.assign(request.pids.begin(), request.pids.end());
+    result.selection.pids.assign(request.pids.begin(), request.pids.end());
+    result.selection.ranks.assign(request.ranks.begin(), request.ranks.end());
+    result.selection.executables = request.executables;
+    result.selection.limit = request.limit;
     result.source_mask = request.source_mask;
     result.options = request.options;
     result.max_bytes = request.max_bytes;
@@ -293,6 +316,10 @@ ProcessOutcome outcome_of(const fbs::ProcessResultT& result) {
     outcome.start_delay_ns = result.start_delay_ns;
     outcome.workers = result.workers;
     if (result.iterations) outcome.iterations = iterations_of(*result.iterations);
+    outcome.host_pid = result.host_pid;
+    outcome.bytes = result.bytes;
+    outcome.sources = sources_of(result.sources);
+    outcome.executable = result.executable;
     return outcome;
 }
 

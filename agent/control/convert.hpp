@@ -30,6 +30,8 @@ fbs::PrepareReplyT prepare_reply(const Engine& engine, const AgentIdentity& iden
                                  const PrepareReport& report);
 fbs::StopReplyT stop_reply(const Engine& engine, const AgentIdentity& identity,
                            const CaptureReport& report, std::uint64_t halves_count);
+/// What each source reached, as messages carry it.
+std::vector<std::unique_ptr<fbs::SourceT>> source_tables(std::span<const SourceReport> sources);
 /// Halves [first, first + most) of `halves`, packed at once: their names are few and repeat, so the message shares them.
 MessageBytes pack_halves(std::uint64_t id, std::span<const Half> halves, std::uint64_t first,
                          std::uint32_t most);

@@ -37,6 +37,7 @@ schema::Result<void> LeadDesk::start(std::string identity, std::uint64_t id,
     cancel_ = std::make_unique<Cancel>();
     done_ = std::make_unique<Event>();
     capture_id_ = new_capture_id();
+    leading_.store(capture_id_, std::memory_order_relaxed);
     thread_ = std::thread([this, identity = std::move(identity), id, request = std::move(request),
                            capture_id = capture_id_, cancel = cancel_.get(), done = done_.get()] {
         const auto tell = [&](fbs::ProgressT progress) {
@@ -45,6 +46,7 @@ schema::Result<void> LeadDesk::start(std::string identity, std::uint64_t id,
         TraceRun run(service_, context_, request, capture_id, *cancel, tell);
         auto reply = run.run();
         if (!reply) spdlog::warn("{}", reply.error().message);
+        leading_.store(0, std::memory_order_relaxed);
         outbox_.post(
             {identity, reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()))});
         done->raise();

@@ -1,6 +1,7 @@
 // Holds the one trace that this agent may be leading, on a thread of its own.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,9 @@ public:
     /// @param capture_id  0: whichever runs
     /// @errors NothingMatched: no such trace runs
     schema::Result<void> cancel(std::uint64_t capture_id, bool keep);
+    /// The trace that is led now; 0: none.
+    /// @thread thread-safe
+    std::uint64_t leading() const { return leading_.load(std::memory_order_relaxed); }
     /// Ends a running trace early and waits until its reply lies in the outbox.
     void finish();
 
@@ -44,6 +48,7 @@ private:
     std::unique_ptr<Cancel> cancel_;  // of the thread's run
     std::unique_ptr<Event> done_;     // raised when the thread has nothing more to do
     std::uint64_t capture_id_ = 0;
+    std::atomic<std::uint64_t> leading_{0};
 };
 
 /// A random capture id, never 0.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "schema/frame.hpp"
+#include "schema/ids.hpp"
 
 namespace ringside::agent {
 namespace {
@@ -12,6 +13,7 @@ using schema::Error;
 using schema::ErrorCode;
 
 constexpr std::size_t kMostTextBytes = 4096;
+constexpr std::size_t kMostExecutables = 64;
 constexpr std::size_t kMostErrorBytes = 8192;
 constexpr flatbuffers::uoffset_t kMostDepth = 16;
 constexpr flatbuffers::uoffset_t kMostTables = 1'000'000;
@@ -38,18 +40,31 @@ bool short_texts(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::Stri
     return std::all_of(texts->begin(), texts->end(), short_text);
 }
 
+template <class Request>
+bool chooses_in_limits(const Request& request) {
+    return size_of(request.pids()) <= kMostPids && size_of(request.ranks()) <= kMostPids &&
+           short_texts(request.executables(), kMostExecutables);
+}
+
 bool in_limits(const fbs::TraceRequest& request) {
-    return short_texts(request.peers(), kMostPeers) && size_of(request.pids()) <= kMostPids &&
+    return short_texts(request.peers(), kMostPeers) && chooses_in_limits(request) &&
            short_text(request.name()) && short_text(request.iterations_of());
 }
 
 bool in_limits(const fbs::PrepareRequest& request) {
-    return size_of(request.pids()) <= kMostPids && short_text(request.name()) &&
+    return chooses_in_limits(request) && short_text(request.name()) &&
            short_text(request.iterations_of());
 }
 
 bool in_limits(const fbs::ArmRequest& request) {
     return size_of(request.pids()) <= kMostPids;
+}
+
+bool short_sources(const flatbuffers::Vector<flatbuffers::Offset<fbs::Source>>* sources) {
+    if (sources == nullptr) return true;
+    return sources->size() <= schema::kSourceCount &&
+           std::all_of(sources->begin(), sources->end(),
+                       [](const fbs::Source* source) { return short_text(source->reason()); });
 }
 
 bool in_limits(const fbs::HalvesReply& reply) {
@@ -67,7 +82,8 @@ bool in_limits(const fbs::StopReply& reply) {
         reply.processes()->begin(), reply.processes()->end(),
         [](const fbs::ProcessResult* process) {
             return short_texts(process->workers(), 256) && short_text(process->command()) &&
-                   short_text(process->reason()) &&
+                   short_text(process->reason()) && short_text(process->executable()) &&
+                   short_sources(process->sources()) &&
                    (process->iterations() == nullptr || short_text(process->iterations()->name()));
         });
 }

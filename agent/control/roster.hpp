@@ -28,9 +28,10 @@ struct NodeState {
     std::string name;
     std::string host;
     bool taking_part = true;
-    bool reached = false;  ///< it has answered at all
-    bool holding = false;  ///< a capture was asked of it, and not yet stopped
-    schema::Error error;   ///< why it takes no part
+    bool reached = false;    ///< it has answered at all
+    bool not_meant = false;  ///< nobody whom the trace means is there
+    bool holding = false;    ///< a capture was asked of it, and not yet stopped
+    schema::Error error;     ///< why it takes no part
     std::uint64_t capture_id = 0;
     bool capturing = false;  ///< when it was first asked
     bool counts_iterations = false;

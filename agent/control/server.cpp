@@ -273,8 +273,11 @@ MessageBytes Server::work(fbs::MessageT& message, std::uint64_t& leads) {
         auto reply = service_.iterations(*iterations);
         return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
     }
-    if (message.content.type == fbs::Content::StatusRequest)
-        return pack(id, status_reply(service_.engine(), service_.identity()));
+    if (message.content.type == fbs::Content::StatusRequest) {
+        fbs::StatusReplyT reply = status_reply(service_.engine(), service_.identity());
+        reply.leading = desk_.leading();
+        return pack(id, std::move(reply));
+    }
     if (message.content.type == fbs::Content::ProcessesRequest)
         return pack(id, processes_reply(service_.engine()));
     return pack(id, error_reply(not_a_request(message)));

@@ -72,6 +72,7 @@ fbs::TraceNodeT node_of(const NodeState& state, const NodeCapture& capture) {
     node.clock = std::make_unique<fbs::ClockCorrection>(
         clock.reference_node_ns.value, clock.offset_ns, clock.drift_ppb, clock.bound_ns);
     node.start_delay_ns = capture.start_delay_ns;
+    node.not_meant = state.not_meant;
     if (!state.stopped) return node;
     node.path = state.stopped->path;
     node.bytes = state.stopped->bytes;
@@ -80,6 +81,7 @@ fbs::TraceNodeT node_of(const NodeState& state, const NodeCapture& capture) {
     node.record_cost_ns = state.stopped->record_cost_ns;
     node.history_ns = state.stopped->history_ns;
     node.window_note = state.stopped->window_note;
+    node.left_out = state.stopped->left_out;
     if (state.stopped->perturbation)
         node.perturbation = std::make_unique<fbs::PerturbationT>(*state.stopped->perturbation);
     return node;
@@ -101,6 +103,10 @@ std::unique_ptr<fbs::ProcessVerdictT> verdict_table(std::uint32_t node,
     if (process.iterations)
         table->iterations =
             std::make_unique<fbs::IterationsT>(iterations_table(*process.iterations));
+    table->host_pid = process.host_pid;
+    table->bytes = process.bytes;
+    table->sources = source_tables(process.sources);
+    table->executable = process.executable;
     return table;
 }
 

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "agent/control/endpoint.hpp"
 #include "agent/control/iteration_wait.hpp"
+#include "agent/control/missing.hpp"
 #include "agent/control/trace_result.hpp"
 #include "agent/correlate/job_writer.hpp"
 #include "agent/correlate/join.hpp"
@@ -29,6 +31,9 @@ constexpr Milliseconds kStopLimit{300'000};
 constexpr Milliseconds kAnswerLimit{10'000};
 constexpr std::uint32_t kAttachTimeoutMs = 2000;
 constexpr std::uint32_t kHalvesInPage = 20'000;
+/// Before a start that was asked for, to measure clocks and attach; so long at most is waited for one.
+constexpr std::int64_t kBeforeStartNs = 3 * schema::kNsPerSecond;
+constexpr std::int64_t kFarthestStartNs = 3660 * schema::kNsPerSecond;
 
 }  // namespace
 
@@ -45,6 +50,7 @@ TraceRun::TraceRun(NodeService& own, zmq::context_t& context, const fbs::TraceRe
 
 schema::Result<fbs::TraceReplyT> TraceRun::run() {
     if (auto checked = check_request(); !checked) return checked.error();
+    if (auto waited = wait_for_start(); !waited) return waited.error();
     enter(fbs::Phase::Measuring, "measuring the nodes' clocks");
     roster_.meet(request_.peers);
     roster_.ping_all(&NodeState::before);
@@ -83,6 +89,24 @@ schema::Result<void> TraceRun::check_request() const {
     return {};
 }
 
+/// Nodes take no instant that is far ahead, and need not record until then.
+schema::Result<void> TraceRun::wait_for_start() {
+    const std::int64_t start = request_.start_time_ns;
+    if (start == 0) return {};
+    waits_from_ = roster_.leader_now();
+    const std::int64_t ahead = start - waits_from_.value;
+    if (ahead <= 0 || ahead > kFarthestStartNs) {
+        return Error{ErrorCode::kUsage, "trace " + name_ + ": by the clock of node " +
+                                            own_.engine().options().node + " its start is " +
+                                            (ahead <= 0 ? "past by " : "ahead by ") +
+                                            std::to_string(std::abs(ahead) / kNsPerMillisecond) +
+                                            " ms; name one within the next hour"};
+    }
+    enter(fbs::Phase::Waiting, "waiting for the start");
+    if (roster_.wait_until({start - kBeforeStartNs})) return {};
+    return Error{ErrorCode::kRefused, "trace " + name_ + ": cancelled before it began"};
+}
+
 void TraceRun::enter(fbs::Phase phase, std::string text) {
     phase_ = phase;
     phase_text_ = std::move(text);
@@ -100,6 +124,13 @@ void TraceRun::tell_progress() {
     progress.text = phase_text_;
     if (!request_.finish)
         progress.total_ms = request_.iterations != 0 ? request_.timeout_ms : request_.duration_ms;
+    if (phase_ == fbs::Phase::Waiting) {
+        const auto ms = [&](std::int64_t until) {
+            return static_cast<std::uint32_t>((until - waits_from_.value) / kNsPerMillisecond);
+        };
+        progress.total_ms = ms(request_.start_time_ns);
+        progress.elapsed_ms = ms(roster_.leader_now().value);
+    }
     if (start_ns_.value != 0) {
         const std::int64_t run = (roster_.leader_now().value - start_ns_.value) / kNsPerMillisecond;
         progress.elapsed_ms =
@@ -114,6 +145,9 @@ schema::Result<void> TraceRun::prepare() {
     fbs::PrepareRequestT wanted;
     wanted.capture_id = capture_id_;
     wanted.pids = request_.pids;
+    wanted.ranks = request_.ranks;
+    wanted.executables = request_.executables;
+    wanted.limit = request_.limit;
     wanted.source_mask = request_.source_mask;
     wanted.options = request_.options;
     wanted.max_bytes = request_.max_bytes;
@@ -144,14 +178,19 @@ schema::Result<void> TraceRun::prepare() {
     const NodeState& own = roster_.own();
     // A capture of somebody else's runs here: this trace must not go on without its leader's node.
     if (!own.taking_part && own.error.code != ErrorCode::kNothingMatched) return own.error;
-    for (const NodeState& node : roster_.nodes()) {
-        if (node.taking_part) return {};
+    bool anybody = false;
+    for (NodeState& node : roster_.nodes()) {
+        anybody |= node.taking_part;
+        node.not_meant = node.error.code == ErrorCode::kNothingMatched;
     }
+    if (anybody) return {};
     return own.error;
 }
 
 void TraceRun::begin() {
-    start_ns_ = {roster_.leader_now().value + kAheadNs + 2 * roster_.worst_rtt_ns()};
+    start_ns_ = {request_.start_time_ns != 0
+                     ? request_.start_time_ns
+                     : roster_.leader_now().value + kAheadNs + 2 * roster_.worst_rtt_ns()};
     Round round;
     round.action = "begin the capture";
     round.limit = kAnswerLimit;
@@ -311,6 +350,7 @@ schema::Result<fbs::TraceReplyT> TraceRun::conclude() {
     auto path = write_job_index(*directory, *index);
     if (!path) return path.error();
     fbs::TraceReplyT reply = trace_reply(result, joined);
+    add_missing(request_, reply);
     reply.capture_id = capture_id_;
     reply.job_index = *path;
     // With history the nodes begin at different times, as far back as each of them holds.

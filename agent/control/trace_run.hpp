@@ -49,11 +49,12 @@ public:
              std::uint64_t capture_id, const Cancel& cancel, Tell tell);
 
     /// @errors Refused: a capture runs here already, or the trace was cancelled; NothingMatched: none of the pids is on any node;
-    ///         Usage, Internal: as their messages say
+    ///         Usage: also a start that is past or too far; Internal: as their messages say
     schema::Result<fbs::TraceReplyT> run();
 
 private:
     schema::Result<void> check_request() const;
+    schema::Result<void> wait_for_start();
     schema::Result<void> prepare();
     void begin();
     void capture();
@@ -78,6 +79,7 @@ private:
     Nanoseconds start_ns_;  // agreed, leader_ns; 0 where the captures began from the start
     Nanoseconds stop_ns_;
     std::string until_ = "the capture's end";  // what has cut short iterations that are missing
+    Nanoseconds waits_from_;                   // for a start that was asked for
     fbs::Phase phase_ = fbs::Phase::Measuring;
     std::string phase_text_;
     SteadyTime last_told_;

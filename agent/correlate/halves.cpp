@@ -42,6 +42,10 @@ ProcessOutcome outcome_of(const ProcessReport& report) {
     outcome.start_delay_ns = report.start_delay_ns;
     outcome.workers = report.workers;
     outcome.iterations = report.iterations;
+    outcome.host_pid = report.host_pid;
+    outcome.bytes = report.bytes;
+    outcome.sources = report.sources;
+    outcome.executable = report.executable;
     const bool named = std::find(outcome.workers.begin(), outcome.workers.end(),
                                  report.worker_name) != outcome.workers.end();
     if (!report.worker_name.empty() && !named) outcome.workers.push_back(report.worker_name);

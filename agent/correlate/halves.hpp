@@ -27,6 +27,10 @@ struct ProcessOutcome {
     std::int64_t start_delay_ns = -1;
     std::vector<std::string> workers;           ///< every RPC name that it went by
     std::optional<IterationReport> iterations;  ///< none: none were asked for
+    int host_pid = 0;
+    std::uint64_t bytes = 0;
+    std::vector<SourceReport> sources;
+    std::string executable;
 };
 
 /// One node's part of a capture.

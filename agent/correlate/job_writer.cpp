@@ -78,10 +78,19 @@ Offset<fbs::ProcessVerdict> add_verdict(FlatBufferBuilder& builder, std::uint32_
         const fbs::IterationsT table = iterations_table(*process.iterations);
         iterations = fbs::CreateIterations(builder, &table);
     }
+    const auto executable = builder.CreateString(process.executable);
+    std::vector<Offset<fbs::Source>> sources;
+    for (const SourceReport& source : process.sources) {
+        sources.push_back(fbs::CreateSource(builder, static_cast<std::uint8_t>(source.id),
+                                            static_cast<fbs::SourceLevel>(source.level),
+                                            builder.CreateString(source.reason)));
+    }
+    const auto sources_at = builder.CreateVector(sources);
     return fbs::CreateProcessVerdict(builder, node, process.index, process.pid, process.rank,
                                      command, static_cast<fbs::Verdict>(process.verdict), reason,
                                      process.events, process.lost, process.start_delay_ns,
-                                     iterations);
+                                     iterations, process.host_pid, process.bytes, sources_at,
+                                     executable);
 }
 
 void finish_index(FlatBufferBuilder& builder, const JobHeader& header, const JoinCounts& counts,

@@ -18,7 +18,7 @@ void ProcessDrainer::start(std::uint32_t index) {
     halves_.clear();
     iterations_ = {};
     accounts_.clear();
-    forgotten_kept_ = forgotten_lost_ = 0;
+    forgotten_kept_ = forgotten_lost_ = bytes_ = 0;
     sealed_.clear();
     unknown_records_ = 0;
     for (const auto& lane : lanes_) {
@@ -27,8 +27,9 @@ void ProcessDrainer::start(std::uint32_t index) {
 }
 
 void ProcessDrainer::resume(std::uint32_t index, std::vector<LaneAccount> accounts,
-                            std::map<std::uint32_t, LaneCarry> carries) {
+                            std::map<std::uint32_t, LaneCarry> carries, std::uint64_t bytes) {
     start(index);
+    bytes_ = bytes;
     accounts_ = std::move(accounts);
     carries_ = std::move(carries);
     for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
@@ -134,6 +135,7 @@ void ProcessDrainer::settle(std::span<const std::uint8_t> kept, std::uint64_t no
         all = all && kept[i] != 0;
         if (kept[i] != 0) {
             account.kept += block.records;
+            bytes_ += block.data.size();
         } else {
             account.lose(block.records, block.base_ticks, now_ticks);
         }

@@ -30,8 +30,9 @@ public:
     /// Goes on with its part of a capture that another agent began.
     /// @param accounts  as the dump's blocks say
     /// @param carries   where its lanes' blocks end; by lane index
+    /// @param bytes     of those blocks
     void resume(std::uint32_t index, std::vector<LaneAccount> accounts,
-                std::map<std::uint32_t, LaneCarry> carries);
+                std::map<std::uint32_t, LaneCarry> carries, std::uint64_t bytes);
     /// The capture is over: what comes is thrown away, and what is sealed and unwritten with it (a window's, which is not finished).
     /// Accounts, names and halves stay for the report.
     void stop();
@@ -74,6 +75,8 @@ public:
     std::uint32_t lane_count() const { return lane_count_; }
     std::uint64_t kept() const;
     std::uint64_t lost() const;
+    /// Of the blocks that were kept.
+    std::uint64_t bytes() const { return bytes_; }
     /// @param fresh_lanes  as in drain()
     bool has_unread(bool fresh_lanes);
 
@@ -97,6 +100,7 @@ private:
     std::vector<LaneAccount> accounts_;
     std::uint64_t forgotten_kept_ = 0;  ///< of accounts that are not kept any more
     std::uint64_t forgotten_lost_ = 0;
+    std::uint64_t bytes_ = 0;
     std::map<std::uint32_t, LaneCarry> carries_;  ///< of lanes that are not yet adopted
     std::vector<Block> sealed_;
     std::vector<std::vector<std::uint8_t>> spares_;

@@ -106,6 +106,7 @@ private:
         }
         account->tid = block.thread.tid;
         account->kept += block.records;
+        process.bytes += block.data.size();
         LaneCarry& carry = process.carries[block.lane.index];
         if (block.last < carry.position) return false;
         carry = {

@@ -18,6 +18,7 @@ struct PartialProcess {
     NamesBatch names;
     std::vector<LaneAccount> accounts;
     std::map<std::uint32_t, LaneCarry> carries;  ///< by lane index
+    std::uint64_t bytes = 0;                     ///< of its blocks
 };
 
 struct PartialDump {

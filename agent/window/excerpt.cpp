@@ -191,6 +191,7 @@ void Excerpt::settle(const std::vector<Block>& blocks, bool kept, std::uint64_t 
         if (lane.account.kept == 0) lane.first = block.first;
         lane.last = std::max(lane.last, block.last);
         lane.account.kept += block.records;
+        lane.bytes += block.data.size();
         kept_.fetch_add(block.records, std::memory_order_relaxed);
     }
 }
@@ -231,6 +232,7 @@ ExcerptCount Excerpt::count(std::uint32_t window_index) const {
         if (key.first != window_index) continue;
         count.kept += lane.account.kept;
         count.lost += lane.account.lost;
+        count.bytes += lane.bytes;
     }
     return count;
 }

@@ -26,6 +26,7 @@ namespace ringside::agent {
 struct ExcerptCount {
     std::uint64_t kept = 0;
     std::uint64_t lost = 0;
+    std::uint64_t bytes = 0;  ///< of its blocks
 };
 
 /// @thread main thread (the engine's callers, one at a time), but for bytes(), kept() and lost(): thread-safe
@@ -86,6 +87,7 @@ private:
     /// One thread's turn on a lane: its account, and which positions of it the dump holds.
     struct LaneSum {
         LaneAccount account;
+        std::uint64_t bytes = 0;
         std::uint64_t first = 0;
         std::uint64_t last = 0;
     };

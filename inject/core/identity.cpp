@@ -6,14 +6,11 @@
 #include <unistd.h>
 
 #include "inject/core/file_status.hpp"
+#include "schema/ids.hpp"
 
 namespace ringside::inject {
 
 namespace {
-
-/// In the order in which launchers nest: torchrun inside mpirun inside srun.
-constexpr const char* kRankVariables[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                          "SLURM_PROCID"};
 
 /// The path that the kernel was given, links and all, where that is the executable's: the first look into a process's /proc costs more than
 /// all else here together, and to resolve a path as much as to make a file.
@@ -91,7 +88,7 @@ void read_identity(Identity& identity, const char* const* arguments) {
     read_executable(identity, arguments);
     read_command_line(identity, arguments);
     identity.rank = -1;
-    for (const char* variable : kRankVariables) {
+    for (const char* variable : schema::kRankVariables) {
         if (parse_number(secure_getenv(variable), identity.rank)) break;
     }
 }

@@ -83,6 +83,9 @@ void inherit(SegmentHeader& child, const SegmentHeader& parent) {
     // Keys of what is in flight stay unique: an end in the child of what began in the parent matches nothing.
     child.next_key.store(parent.next_key.load(std::memory_order_relaxed),
                          std::memory_order_relaxed);
+    // A child of one that a capture has chosen is chosen, too: it may write before the agent sees it.
+    child.selected.store(parent.selected.load(std::memory_order_relaxed),
+                         std::memory_order_relaxed);
     child.worker_id.store(parent.worker_id.load(std::memory_order_relaxed),
                           std::memory_order_relaxed);
     for (std::uint32_t i = 0; i < schema::kSourceCount; ++i) {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "tools/ringside/progress.hpp"
+
 namespace ringside::tools {
 
 namespace {
@@ -48,6 +50,7 @@ std::string errno_text(int error_number) {
 }
 
 void say(const std::string& message) {
+    clear_bar();
     // One write, so that lines of several processes on one terminal don't mix.
     write_all(STDERR_FILENO, "ringside: " + message + "\n");
 }

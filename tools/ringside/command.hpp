@@ -40,6 +40,7 @@ struct Verb {
     const char* summary;
     Setup setup;
     bool takes_rest = false;
+    bool shows_progress = false;  ///< and so has --quiet
 };
 
 Action setup_run(CLI::App& verb, const Words& rest);
@@ -49,6 +50,7 @@ Action setup_arm(CLI::App& verb, const Words& rest);
 Action setup_disarm(CLI::App& verb, const Words& rest);
 Action setup_status(CLI::App& verb, const Words& rest);
 Action setup_ps(CLI::App& verb, const Words& rest);
+Action setup_cancel(CLI::App& verb, const Words& rest);
 Action setup_table(CLI::App& verb, const Words& rest);
 Action setup_export(CLI::App& verb, const Words& rest);
 Action setup_recover(CLI::App& verb, const Words& rest);

@@ -7,6 +7,7 @@
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/job_input.hpp"
 #include "tools/ringside/json_text.hpp"
+#include "tools/ringside/progress.hpp"
 #include "tools/ringside/words.hpp"
 #include "viewer_export/out/chrome.hpp"
 
@@ -50,6 +51,12 @@ std::string as_text(const std::string& path, const viewer_export::ChromeCounts& 
            "; open it in https://ui.perfetto.dev or chrome://tracing\n";
 }
 
+Result<viewer_export::ChromeCounts> write(const viewer_export::model::Job& job,
+                                          const std::string& path) {
+    const Progress progress("writing " + path);
+    return viewer_export::write_chrome(job, path);
+}
+
 int run_export(Options options) {
     if (!ends_with(options.output, ".json")) {
         return fail(
@@ -65,7 +72,7 @@ int run_export(Options options) {
     if (!job) {
         return fail(job.error());
     }
-    const auto counts = viewer_export::write_chrome(*job, options.output);
+    const auto counts = write(*job, options.output);
     if (!counts) {
         return fail(counts.error());
     }

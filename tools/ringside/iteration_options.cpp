@@ -123,9 +123,9 @@ std::string iterations_text(const fbs::ProcessVerdictT& process) {
     }
     const fbs::IterationsT& had = *process.iterations;
     if (had.name.empty()) {
-        return had.beside ? ", none of its own iterations" : ", no iterations";
+        return had.beside ? "none of its own iterations" : "no iterations";
     }
-    return ", " + grouped(had.count) + (had.count == 1 ? " iteration of " : " iterations of ") +
+    return grouped(had.count) + (had.count == 1 ? " iteration of " : " iterations of ") +
            one_line(had.name) + " from boundary " + grouped(had.first);
 }
 

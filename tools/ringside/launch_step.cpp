@@ -1,6 +1,10 @@
 #include "tools/ringside/launch_step.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <sstream>
+
+#include "schema/ids.hpp"
 
 #include "agent/control/member.hpp"
 
@@ -31,6 +35,21 @@ std::string first_set(const std::function<std::string(const char*)>& variable,
     return "";
 }
 
+/// "0,3" -> 0, 3.
+std::vector<std::int32_t> numbers_of(const std::string& text) {
+    std::vector<std::int32_t> numbers;
+    std::istringstream parts(text);
+    for (std::string part; std::getline(parts, part, ',');) {
+        std::int32_t number = 0;
+        const char* const end = part.data() + part.size();
+        const auto [rest, error] = std::from_chars(part.data(), end, number);
+        if (error == std::errc() && rest == end && number >= 0) {
+            numbers.push_back(number);
+        }
+    }
+    return numbers;
+}
+
 }  // namespace
 
 LaunchStep launch_step(const std::function<std::string(const char*)>& variable,
@@ -39,6 +58,14 @@ LaunchStep launch_step(const std::function<std::string(const char*)>& variable,
     step.node = variable("RINGSIDE_NODE");
     step.job = variable("RINGSIDE_JOB");
     step.member = step.job;
+    for (const char* name : schema::kRankVariables) {
+        const auto ranks = numbers_of(variable(name));
+        if (ranks.size() == 1) {
+            step.rank = ranks[0];
+            break;
+        }
+    }
+    step.ranks_here = numbers_of(variable("SLURM_GTIDS"));
     const std::string slurm_job = variable("SLURM_JOB_ID");
     if (!slurm_job.empty()) {
         const std::string slurm_node = variable("SLURMD_NODENAME");

@@ -1,16 +1,20 @@
 // What a launcher tells its tasks: which job and step they are of, and which node this is.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace ringside::tools {
 
 struct LaunchStep {
     std::string
         job;  ///< the job directory's name: the same for all tasks of the job on this node, and for no others
-    std::string step;  ///< whose tasks end together
-    std::string node;  ///< empty: the host's name
+    std::string step;                      ///< whose tasks end together
+    std::string node;                      ///< empty: the host's name
+    std::int32_t rank = -1;                ///< as the shim will find it
+    std::vector<std::int32_t> ranks_here;  ///< of the step on this node; empty: unknown
     std::string
         member;  ///< the job as its user names it, under which other hosts find its agents (agent/control/rendezvous.hpp)
 };

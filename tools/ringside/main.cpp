@@ -14,22 +14,26 @@
 #include "config.hpp"
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/options.hpp"
+#include "tools/ringside/progress.hpp"
 
 namespace ringside::tools {
 
 namespace {
 
 constexpr std::array kVerbs = {
-    Verb{"run", "trace one command from its first to its last instruction", setup_run, true},
-    Verb{"wrap", "start a launcher's task with its node's agent (ringside-wrap)", setup_wrap, true},
-    Verb{"trace", "capture from running jobs, on one node or many", setup_trace},
+    Verb{"run", "trace one command from its first to its last instruction", setup_run, true, true},
+    Verb{"wrap", "start a launcher's task with its node's agent (ringside-wrap)", setup_wrap, true,
+         true},
+    Verb{"trace", "capture from running jobs, on one node or many", setup_trace, false, true},
+    Verb{"cancel", "end the trace that runs, and keep what there is", setup_cancel},
     Verb{"arm", "keep a window, so that a capture may begin before its trigger", setup_arm},
     Verb{"disarm", "end the window, and give back what it takes", setup_disarm},
     Verb{"status", "who the agents are and what they do", setup_status},
     Verb{"ps", "the processes that the agents see, and their sources", setup_ps},
-    Verb{"table", "a capture as torch prints its profile, RPCs included", setup_table},
-    Verb{"export", "a capture as a file for other viewers", setup_export},
-    Verb{"recover", "end what agents and processes that died have left", setup_recover},
+    Verb{"table", "a capture as torch prints its profile, RPCs included", setup_table, false, true},
+    Verb{"export", "a capture as a file for other viewers", setup_export, false, true},
+    Verb{"recover", "end what agents and processes that died have left", setup_recover, false,
+         true},
     Verb{"keygen", "make the key that agents need for tcp", setup_keygen},
     Verb{"version", "versions of all that this command reads and speaks", setup_version},
     Verb{"agent", "start a node's agent (ringside-agent)", setup_agent, true},
@@ -115,6 +119,9 @@ int parse_and_do(const Words& words) {
     for (const Verb& verb : kVerbs) {
         CLI::App* const parser = app.add_subcommand(verb.name, verb.summary);
         actions[verb.name] = verb.setup(*parser, rest);
+        if (verb.shows_progress) {
+            parser->add_flag_callback("--quiet", be_quiet, "no progress on stderr");
+        }
     }
     if (words.empty()) {
         say("which verb? one of " + verb_names() + "; see `ringside --help`");

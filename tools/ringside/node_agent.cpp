@@ -28,6 +28,7 @@
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/job_files.hpp"
 #include "tools/ringside/progress.hpp"
+#include "tools/ringside/task_file.hpp"
 
 namespace ringside::tools {
 
@@ -307,6 +308,7 @@ void NodeAgent::leave() {
         } else if (is_of_our_step()) {
             end_agent();
         }
+        remove_task_files(directory_.number(), options_.step);
         remove_directory();
     }
     election_.release();
@@ -350,7 +352,7 @@ void NodeAgent::remove_directory() const {
         names.push_back(entry.path().filename().string());
     }
     for (const std::string& name : names) {
-        if (name.rfind(kStepPrefix, 0) == 0) {
+        if (name.rfind(kStepPrefix, 0) == 0 || schema::is_task_note(name)) {
             const auto step = FileLock::open(directory_.number(), name);
             if (!step || step->others_hold_it()) {
                 return;

@@ -40,6 +40,8 @@ public:
     /// This task takes part; when it returns there is an agent that is ready.
     /// @errors no directory, no agent, or a signal came first (take_signal()): the task goes on without an agent
     Result<void> enter();
+    /// The job directory's, once entered; -1: this task takes no part.
+    int directory() const { return has_place_ ? directory_.number() : -1; }
     /// Readable when the agent has ended; -1: it can't be told here.
     int ended() const { return ended_.number(); }
     /// Looks whether the agent still lives, and sees to another one where it does not. Does not wait for other tasks; for an agent's start only until

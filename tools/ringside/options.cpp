@@ -58,6 +58,25 @@ Result<std::uint32_t> source_bit(const std::string& name) {
     return usage("--sources: '" + name + "' is no source; name some of " + known);
 }
 
+/// @param what  that a part is not, and what to write
+Result<std::vector<std::int32_t>> parse_numbers(const std::vector<std::string>& texts,
+                                                std::int32_t least, const std::string& option,
+                                                const std::string& what) {
+    std::vector<std::int32_t> numbers;
+    for (const std::string& text : texts) {
+        for (const std::string& part : split_commas(text)) {
+            std::int32_t number = 0;
+            const char* const end = part.data() + part.size();
+            const auto [rest, error] = std::from_chars(part.data(), end, number);
+            if (error != std::errc() || rest != end || number < least) {
+                return usage(option + ": '" + part + "' is no " + what);
+            }
+            numbers.push_back(number);
+        }
+    }
+    return numbers;
+}
+
 }  // namespace
 
 Result<std::uint32_t> parse_duration_ms(std::string_view text, std::string_view option) {
@@ -143,19 +162,25 @@ Result<std::uint32_t> parse_sources(std::string_view text) {
 }
 
 Result<std::vector<std::int32_t>> parse_pids(const std::vector<std::string>& texts) {
-    std::vector<std::int32_t> pids;
+    return parse_numbers(texts, 1, "--pid", "process id; write a number above 0");
+}
+
+Result<std::vector<std::int32_t>> parse_ranks(const std::vector<std::string>& texts) {
+    return parse_numbers(texts, 0, "--rank", "rank; write a number from 0 on");
+}
+
+Result<std::vector<std::string>> parse_names(const std::vector<std::string>& texts,
+                                             std::string_view option) {
+    std::vector<std::string> names;
     for (const std::string& text : texts) {
-        for (const std::string& part : split_commas(text)) {
-            std::int32_t pid = 0;
-            const char* const end = part.data() + part.size();
-            const auto [rest, error] = std::from_chars(part.data(), end, pid);
-            if (error != std::errc() || rest != end || pid <= 0) {
-                return usage("--pid: '" + part + "' is no process id; write a number above 0");
+        for (std::string& part : split_commas(text)) {
+            if (part.empty()) {
+                return usage(std::string(option) + ": '" + text + "' has an empty name in it");
             }
-            pids.push_back(pid);
+            names.push_back(std::move(part));
         }
     }
-    return pids;
+    return names;
 }
 
 SplitArguments split_command(const std::vector<std::string>& arguments,

@@ -35,6 +35,16 @@ Result<std::vector<std::string>> parse_hosts(std::string_view text);
 /// @errors Usage
 Result<std::vector<std::int32_t>> parse_pids(const std::vector<std::string>& texts);
 
+/// Ranks, `0` or `0,3` each.
+/// @errors Usage
+Result<std::vector<std::int32_t>> parse_ranks(const std::vector<std::string>& texts);
+
+/// Names, `a` or `a,b` each.
+/// @param option  whose value it is, for the message
+/// @errors Usage: an empty one
+Result<std::vector<std::string>> parse_names(const std::vector<std::string>& texts,
+                                             std::string_view option);
+
 /// Sources by their names, `nvtx` or `nvtx,torch`, as a mask with a bit for each; empty: all.
 /// @errors Usage: no source of that name
 Result<std::uint32_t> parse_sources(std::string_view text);

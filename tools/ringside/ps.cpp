@@ -8,6 +8,7 @@
 #include "tools/ringside/agents.hpp"
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/json_text.hpp"
+#include "tools/ringside/sources_report.hpp"
 #include "tools/ringside/window_report.hpp"
 #include "tools/ringside/words.hpp"
 
@@ -28,27 +29,8 @@ std::string command_text(const fbs::ProcessT& process) {
     return one_line(text.empty() ? process.executable : text);
 }
 
-std::string sources_text(const fbs::ProcessT& process) {
-    std::string text;
-    for (const auto& source : process.sources) {
-        if (source->level == fbs::SourceLevel::Absent) {
-            continue;
-        }
-        text +=
-            (text.empty() ? "" : ", ") + source_word(source->id) + " " + level_word(source->level);
-        text += source->reason.empty() ? "" : " (" + source->reason + ")";
-    }
-    return text.empty() ? "none" : text;
-}
-
 nlohmann::json as_json(const std::string& node, const fbs::ProcessStatusT& status) {
     const fbs::ProcessT& process = *status.process;
-    nlohmann::json sources = nlohmann::json::array();
-    for (const auto& source : process.sources) {
-        sources.push_back({{"name", source_word(source->id)},
-                           {"level", level_word(source->level)},
-                           {"reason", source->reason}});
-    }
     return {
         {"node", node},
         {"pid", process.pid},
@@ -61,7 +43,7 @@ nlohmann::json as_json(const std::string& node, const fbs::ProcessStatusT& statu
         {"command", process.command_line},
         {"alive", status.alive},
         {"attached", status.attached},
-        {"sources", sources},
+        {"sources", sources_json(process.sources)},
         {"lanes", status.lanes},
         {"events", status.events},
         {"lost", status.lost},
@@ -77,6 +59,13 @@ std::string pid_text(const fbs::ProcessT& process) {
     return pid + " (here " + std::to_string(process.host_pid) + ")";
 }
 
+std::string state_text(const fbs::ProcessStatusT& status) {
+    if (status.verdict == fbs::Verdict::Hung || status.verdict == fbs::Verdict::NotInjected) {
+        return verdict_word(status.verdict) + " (" + one_line(status.reason) + ")";
+    }
+    return status.alive ? "alive" : verdict_word(status.verdict);
+}
+
 std::vector<std::string> as_row(const std::string& node, const fbs::ProcessStatusT& status) {
     const fbs::ProcessT& process = *status.process;
     return {
@@ -84,10 +73,10 @@ std::vector<std::string> as_row(const std::string& node, const fbs::ProcessStatu
         pid_text(process),
         process.rank < 0 ? "-" : std::to_string(process.rank),
         process.worker_name.empty() ? "-" : process.worker_name,
-        status.alive ? "alive" : verdict_word(status.verdict),
+        state_text(status),
         grouped(status.events),
         grouped(status.lost),
-        sources_text(process),
+        sources_text(process.sources, true),
         command_text(process),
     };
 }

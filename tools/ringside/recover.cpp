@@ -18,6 +18,7 @@
 #include "tools/ringside/index_beside.hpp"
 #include "tools/ringside/json_text.hpp"
 #include "tools/ringside/output_dir.hpp"
+#include "tools/ringside/progress.hpp"
 #include "tools/ringside/words.hpp"
 
 namespace ringside::tools {
@@ -179,6 +180,7 @@ nlohmann::json as_json(const Outcome& outcome) {
 }
 
 Result<Outcome> recover_one(const RecoverOptions& options, const std::string& job) {
+    const Progress progress("ending what has died in job " + job);
     auto recovery = agent::recover_directory(options.root, job, agent::default_output_root());
     if (!recovery) {
         return recovery.error();

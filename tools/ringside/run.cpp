@@ -300,7 +300,7 @@ int run_traced(const Options& options, const Words& words) {
     const Workshop workshop(*output);
     const std::string root = agent::default_root();
     const std::string job = "run-" + pid;
-    const ChildOptions command = traced_command(found.path, words, paths->shim, root, job);
+    const ChildOptions command = traced_command(found.path, words, paths->shim, root, job).child;
     const auto agent = OwnAgent::start(
         {paths->agent, root, job, output->absolute(), workshop.name(), options.node,
          options.record_shapes, options.profile_memory, max_bytes, options.compress},

@@ -1,24 +1,28 @@
 // `ringside trace`: asks one agent to lead a capture of its node and others, and brings the dumps together.
+#include <poll.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "agent/control/endpoint.hpp"
 #include "schema/control_page.hpp"
+#include "schema/ticks.hpp"
 #include "tools/ringside/agents.hpp"
+#include "tools/ringside/await_free.hpp"
 #include "tools/ringside/command.hpp"
+#include "tools/ringside/foreign_options.hpp"
 #include "tools/ringside/iteration_options.hpp"
 #include "tools/ringside/options.hpp"
 #include "tools/ringside/output_dir.hpp"
 #include "tools/ringside/process.hpp"
+#include "tools/ringside/progress.hpp"
+#include "tools/ringside/start_time.hpp"
+#include "tools/ringside/trace_choice.hpp"
 #include "tools/ringside/trace_report.hpp"
 
 namespace ringside::tools {
@@ -30,7 +34,10 @@ using Wish = agent::TraceHooks::Wish;
 struct Options {
     AgentChoice agents;
     std::string duration = "500ms";
-    std::vector<std::string> pids;
+    TraceChoice choice;
+    ForeignOptions foreign;
+    std::string start_time;
+    bool wait = false;
     std::string output;
     std::string max_bytes;
     bool compress = false;
@@ -62,7 +69,12 @@ public:
         }
         return wish_;
     }
-    bool gave_up() const { return wish_ == Wish::kCancel; }
+    /// A signal came before there was anything to end.
+    void give_up(int signal) {
+        wish_ = Wish::kCancel;
+        last_signal_ = signal;
+    }
+    bool any() const { return wish_ != Wish::kGoOn; }
     int last_signal() const { return last_signal_; }
 
 private:
@@ -71,42 +83,24 @@ private:
     int last_signal_ = 0;
 };
 
-/// One line a phase, and some more where one goes on; only where the user would wait for more than a second.
-class PhaseLines {
-public:
-    void on_progress(const fbs::ProgressT& progress) {
-        const bool is_long = progress.elapsed_ms >= 1000 || progress.total_ms >= 1000;
-        const bool is_news = progress.text != text_ && quiet_ms(progress) >= kBetweenMs;
-        if (is_long && (said_.insert(progress.phase).second || is_news)) {
-            say(progress.text);
-            text_ = progress.text;
-            said_ms_ = progress.elapsed_ms;
-        }
-    }
-
-private:
-    /// Iterations go on within one phase.
-    static constexpr std::uint32_t kBetweenMs = 5000;
-    std::uint32_t quiet_ms(const fbs::ProgressT& progress) const {
-        return progress.elapsed_ms - std::min(said_ms_, progress.elapsed_ms);
-    }
-
-    std::set<fbs::Phase> said_;
-    std::string text_;
-    std::uint32_t said_ms_ = 0;
-};
-
 Result<fbs::TraceRequestT> request_of(const Options& options,
                                       const std::vector<std::string>& endpoints) {
     const auto duration = parse_duration_ms(options.duration);
     if (!duration) {
         return duration.error();
     }
-    const auto pids = parse_pids(options.pids);
-    if (!pids) {
-        return pids.error();
-    }
     fbs::TraceRequestT request;
+    if (const auto put = put_choice(options.choice, request); !put) {
+        return put.error();
+    }
+    if (!options.start_time.empty()) {
+        const auto start =
+            parse_start_time(options.start_time, schema::read_clock(CLOCK_REALTIME).value);
+        if (!start) {
+            return start.error();
+        }
+        request.start_time_ns = *start;
+    }
     if (!options.max_bytes.empty()) {
         const auto max_bytes = parse_bytes(options.max_bytes);
         if (!max_bytes) {
@@ -126,29 +120,10 @@ Result<fbs::TraceRequestT> request_of(const Options& options,
     }
     request.peers.assign(endpoints.begin() + 1, endpoints.end());
     request.duration_ms = *duration;
-    request.pids = *pids;
     request.finish = options.finish;
     request.compress = options.compress;
     request.options = schema::capture_options(options.record_shapes, options.profile_memory);
     return request;
-}
-
-/// Asked for by pid, and none of the nodes knows them: said, not passed over.
-void add_missing(const std::vector<std::int32_t>& pids, fbs::TraceReplyT& reply) {
-    for (const std::int32_t pid : pids) {
-        const bool known = std::any_of(reply.verdicts.begin(), reply.verdicts.end(),
-                                       [&](const auto& process) { return process->pid == pid; });
-        if (known) {
-            continue;
-        }
-        auto verdict = std::make_unique<fbs::ProcessVerdictT>();
-        verdict->node = static_cast<std::uint32_t>(reply.nodes.size());
-        verdict->pid = pid;
-        verdict->rank = -1;
-        verdict->verdict = fbs::Verdict::NotInjected;
-        verdict->reason = "no process with the preload has this pid; see `ringside ps`";
-        reply.verdicts.push_back(std::move(verdict));
-    }
 }
 
 /// @return where the dumps and the index now lie
@@ -179,8 +154,45 @@ Result<std::vector<std::string>> bring_together(const fbs::TraceReplyT& reply,
     return paths;
 }
 
+void show(Progress& progress, const fbs::ProgressT& told) {
+    const bool timed = told.phase == fbs::Phase::Capturing || told.phase == fbs::Phase::Waiting;
+    progress.tell(told.text, timed ? told.elapsed_ms : 0, timed ? told.total_ms : 0,
+                  told.elapsed_ms >= 1000 || told.total_ms >= 1000);
+}
+
+/// The trace; with --wait, as soon as no other one runs.
+Result<fbs::TraceReplyT> trace(const Options& options, const Agents& agents, agent::Client& client,
+                               const fbs::TraceRequestT& request, SignalGuard& signals,
+                               Wishes& wishes) {
+    // The other one may be at its very begin, or its end, where no agent captures yet or any more.
+    constexpr int kMostRefusals = 5;
+    constexpr int kBetweenMs = 200;
+    Progress progress("");
+    for (int refusals = 0;; ++refusals) {
+        if (const int signal = options.wait ? await_free(agents, signals, progress) : 0;
+            signal != 0) {
+            wishes.give_up(signal);
+            return Error{ErrorCode::kRefused, "trace: given up before it began"};
+        }
+        auto reply =
+            client.trace(request, {[&](const fbs::ProgressT& told) { show(progress, told); },
+                                   [&] { return wishes.now(); }});
+        const bool busy = !reply && reply.error().code == ErrorCode::kRefused && options.wait &&
+                          !wishes.any() &&
+                          (refusals < kMostRefusals || !running_capture(agents).empty());
+        if (!busy) {
+            return reply;
+        }
+        ::poll(nullptr, 0, kBetweenMs);
+    }
+}
+
 int run_trace(const Options& options) {
-    const auto agents = agents_of(options.agents);
+    if (const auto ours = check_foreign_options(options.foreign); !ours) {
+        return fail(ours.error());
+    }
+    auto chosen = agents_of(options.agents);
+    const auto agents = chosen ? agents_on(options.choice.hosts, std::move(*chosen)) : chosen;
     if (!agents) {
         return fail(agents.error());
     }
@@ -204,15 +216,11 @@ int run_trace(const Options& options) {
     }
     SignalGuard signals;
     Wishes wishes(signals);
-    PhaseLines lines;
-    auto reply = (*client)->trace(
-        *request, {[&](const fbs::ProgressT& progress) { lines.on_progress(progress); },
-                   [&] { return wishes.now(); }});
+    const auto reply = trace(options, *agents, **client, *request, signals, wishes);
     if (!reply) {
         const int status = fail(reply.error());
-        return wishes.gave_up() ? kExitSignal + wishes.last_signal() : status;
+        return wishes.any() ? kExitSignal + wishes.last_signal() : status;
     }
-    add_missing(request->pids, *reply);
     const auto paths = bring_together(*reply, *output);
     if (!paths) {
         return fail(paths.error());
@@ -243,9 +251,7 @@ Action setup_trace(CLI::App& verb, const Words&) {
         verb.add_option("--duration", options->duration,
                         "how long to capture: 500ms, 2s, 1.5m; default 500ms")
             ->type_name("TIME");
-    CLI::Option* const pids =
-        verb.add_option("--pid", options->pids, "these processes only; repeated or with commas")
-            ->type_name("N");
+    const auto chosen = add_choice_options(verb, options->choice);
     CLI::Option* const shapes =
         verb.add_flag("--record-shapes", options->record_shapes,
                       "operators with their input shapes; costs a microsecond each");
@@ -264,16 +270,32 @@ Action setup_trace(CLI::App& verb, const Words&) {
             ->type_name("TIME");
     CLI::Option* const iterations = add_iteration_options(verb, options->iterations);
     iterations->excludes(duration)->excludes(history);
-    verb.add_flag("--finish", options->finish,
-                  "end the captures that run from the start (ringside-agent --capture-from-start)")
-        ->excludes(duration)
-        ->excludes(pids)
-        ->excludes(shapes)
-        ->excludes(memory)
-        ->excludes(bound)
-        ->excludes(compress)
-        ->excludes(history)
-        ->excludes(iterations);
+    CLI::Option* const start =
+        verb.add_option("--start-time", options->start_time,
+                        "begin then, on all nodes: 12:00:00, 2026-03-01T12:00:00Z or milliseconds "
+                        "since the epoch; within the next hour")
+            ->type_name("TIME");
+    CLI::Option* const wait = verb.add_flag(
+        "--wait", options->wait, "where another capture runs: wait for its end, and say for whose");
+    CLI::Option* const finish =
+        verb.add_flag(
+                "--finish", options->finish,
+                "end the captures that run from the start (ringside-agent --capture-from-start)")
+            ->excludes(duration)
+            ->excludes(start)
+            ->excludes(wait)
+            ->excludes(shapes)
+            ->excludes(memory)
+            ->excludes(bound)
+            ->excludes(compress)
+            ->excludes(history)
+            ->excludes(iterations);
+    for (CLI::Option* option : chosen) {
+        if (!option->check_lname("host")) {
+            finish->excludes(option);
+        }
+    }
+    add_foreign_options(verb, options->foreign);
     verb.add_option("-o,--output", options->output,
                     "where dumps and index go; default ringside-<job>-<pid>")
         ->type_name("DIR");
@@ -286,6 +308,9 @@ Action setup_trace(CLI::App& verb, const Words&) {
         "  ringside trace --job 4242 --iterations 5 -o DIR     (5 whole iterations of each rank)\n"
         "  ringside trace --hosts ipc:///tmp/a.sock,ipc:///tmp/b.sock -o DIR\n"
         "  ringside trace --history 5s --duration 1s     (after `ringside arm`)\n"
+        "  ringside trace --job 4242 --rank 0,7 --sources torch --wait\n"
+        "--pid, --rank, --exe, --host and --limit combine by AND; they mean processes that are "
+        "there when the trace begins.\n"
         "Ctrl-C ends the capture early and writes what there is; a second one gives it up.\n"
         "With --iterations the table and every export show those alone; the dumps hold what was "
         "recorded around them, too.\n"
@@ -293,7 +318,8 @@ Action setup_trace(CLI::App& verb, const Words&) {
         "unreachable, records lost, iterations missing, ...), 2 "
         "usage,\n"
         "3 nothing matched, 4 no agent there, 5 refused (--history where nothing is armed, ...), "
-        "130 given up by Ctrl-C");
+        "130 given up by Ctrl-C\n"
+        "`ringside cancel` ends a trace from elsewhere.");
     return [options] { return run_trace(*options); };
 }
 

@@ -8,6 +8,8 @@
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/iteration_options.hpp"
 #include "tools/ringside/json_text.hpp"
+#include "tools/ringside/sources_report.hpp"
+#include "tools/ringside/verdict_table.hpp"
 #include "tools/ringside/words.hpp"
 
 namespace ringside::tools {
@@ -62,24 +64,17 @@ std::string cost_text(const fbs::TraceNodeT& node) {
 
 std::string node_line(const fbs::TraceNodeT& node) {
     const std::string who = "node " + node.name + (node.host.empty() ? "" : " on " + node.host);
+    if (node.not_meant) {
+        return who + ": none of those that were asked for\n";
+    }
     if (!node.error.empty() && node.path.empty()) {
         return who + ": " + node.error + "\n";
     }
     return who + ": " + grouped(node.records) + " records, " + grouped(node.lost) + " lost, " +
            bytes_text(node.bytes) + ", " + clock_text(node) + ", started " +
            time_text(node.start_delay_ns) + " late" + cost_text(node) + history_text(node) +
+           (node.left_out == 0 ? "" : "; " + grouped(node.left_out) + " more left out by --limit") +
            (node.error.empty() ? "" : "; " + node.error) + "\n";
-}
-
-std::string verdict_line(const fbs::ProcessVerdictT& process) {
-    return "  pid " + std::to_string(process.pid) +
-           (process.rank < 0 ? "" : " rank " + std::to_string(process.rank)) + ": " +
-           verdict_word(process.verdict) +
-           (process.reason.empty() ? "" : " (" + one_line(process.reason) + ")") +
-           (process.start_delay_ns < 0 ? ""
-                                       : ", started after " + time_text(process.start_delay_ns)) +
-           iterations_text(process) + ", " + grouped(process.events) + " events, " +
-           grouped(process.lost) + " lost: " + one_line(process.command) + "\n";
 }
 
 std::int64_t worst_bound_ns(const fbs::TraceReplyT& reply) {
@@ -114,6 +109,8 @@ nlohmann::json node_json(const fbs::TraceNodeT& node) {
         {"overhead_estimate_ns", overhead_ns(node)},
         {"history_ns", node.history_ns},
         {"window_note", node.window_note},
+        {"left_out", node.left_out},
+        {"not_meant", node.not_meant},
     };
     if (node.perturbation != nullptr) {
         const fbs::PerturbationT& cost = *node.perturbation;
@@ -138,16 +135,22 @@ nlohmann::json node_json(const fbs::TraceNodeT& node) {
 }
 
 nlohmann::json verdict_json(const fbs::TraceReplyT& reply, const fbs::ProcessVerdictT& process) {
+    const bool placed = process.node < reply.nodes.size();
     nlohmann::json json = {
-        {"node", process.node < reply.nodes.size() ? reply.nodes[process.node]->name : ""},
+        {"node", placed ? reply.nodes[process.node]->name : ""},
+        {"host", placed ? reply.nodes[process.node]->host : ""},
         {"pid", process.pid},
+        {"host_pid", process.host_pid},
         {"rank", process.rank},
+        {"executable", process.executable},
         {"command", process.command},
+        {"sources", sources_json(process.sources)},
         {"verdict", verdict_word(process.verdict)},
         {"good", is_good(process.verdict, process.reason) && has_its_iterations(process)},
         {"reason", process.reason},
         {"events", process.events},
         {"lost", process.lost},
+        {"bytes", process.bytes},
         {"start_delay_ns", process.start_delay_ns},
     };
     if (process.iterations != nullptr) {
@@ -164,7 +167,7 @@ nlohmann::json verdict_json(const fbs::TraceReplyT& reply, const fbs::ProcessVer
 
 int trace_status(const fbs::TraceReplyT& reply) {
     const bool nodes = std::all_of(reply.nodes.begin(), reply.nodes.end(), [](const auto& node) {
-        return node->error.empty() && node->lost == 0;
+        return (node->error.empty() || node->not_meant) && node->lost == 0;
     });
     const bool verdicts =
         std::all_of(reply.verdicts.begin(), reply.verdicts.end(), [](const auto& process) {
@@ -182,12 +185,10 @@ std::string calls_line(const fbs::TraceReplyT& reply) {
 
 std::string trace_text(const fbs::TraceReplyT& reply, const std::vector<std::string>& paths) {
     std::string text;
-    for (std::size_t n = 0; n < reply.nodes.size(); ++n) {
-        text += node_line(*reply.nodes[n]);
-        for (const auto& process : reply.verdicts) {
-            text += process->node == n ? verdict_line(*process) : "";
-        }
+    for (const auto& node : reply.nodes) {
+        text += node_line(*node);
     }
+    text += verdict_table(reply, text_width());
     text += calls_line(reply) + "\n" + clocks_line(reply);
     for (const std::string& path : paths) {
         text += path + "\n";

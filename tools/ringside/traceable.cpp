@@ -107,7 +107,8 @@ TraceCheck check_elf(const std::string& name, const std::string& bytes) {
     std::memcpy(&header, bytes.data(), sizeof(header));
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
         return {Traceability::kUnreached,
-                name + " is no x86-64 program; nothing of it will be recorded"};
+                name + " is no x86-64 program; nothing of it will be recorded",
+                "no x86-64 program"};
     }
     for (unsigned i = 0; i < header.e_phnum; ++i) {
         Elf64_Phdr segment{};
@@ -122,17 +123,20 @@ TraceCheck check_elf(const std::string& name, const std::string& bytes) {
         }
         const std::string loader = bytes.substr(segment.p_offset, segment.p_filesz).c_str();
         if (loader.find("ld-musl") != std::string::npos) {
-            return {Traceability::kMustNotLoad, name +
-                                                    " is linked to musl, whose loader can't load a "
-                                                    "library built for glibc; it runs without"
-                                                    " being recorded"};
+            return {Traceability::kMustNotLoad,
+                    name +
+                        " is linked to musl, whose loader can't load a "
+                        "library built for glibc; it runs without"
+                        " being recorded",
+                    "musl"};
         }
         return {};
     }
     return {Traceability::kUnreached,
             name +
                 " is statically linked: no library can be preloaded into it; nothing of it"
-                " will be recorded, its children may be"};
+                " will be recorded, its children may be",
+            "static"};
 }
 
 TraceCheck check_traceable(const std::string& path) {
@@ -145,14 +149,16 @@ TraceCheck check_traceable(const std::string& path) {
                 return {Traceability::kUnreached,
                         program +
                             " is setuid, setgid or has file capabilities: the loader"
-                            " drops preloaded libraries there; nothing of it will be recorded"};
+                            " drops preloaded libraries there; nothing of it will be recorded",
+                        "setuid"};
             }
             if (insists_on_being_first(program)) {
                 return {Traceability::kMustNotLoad,
                         program +
                             " is linked to AddressSanitizer as a shared library, which ends it "
                             "where another one is loaded first; it runs without being recorded "
-                            "(with ASAN_OPTIONS=verify_asan_link_order=0 it is recorded)"};
+                            "(with ASAN_OPTIONS=verify_asan_link_order=0 it is recorded)",
+                        "AddressSanitizer"};
             }
             return check_elf(program, bytes);
         }

@@ -18,6 +18,7 @@ enum class Traceability {
 struct TraceCheck {
     Traceability answer = Traceability::kYes;
     std::string reason;  ///< empty for kYes; else "X is statically linked ..."
+    std::string why;     ///< likewise, in a word: "static", "setuid"
 };
 
 /// Looks at the program and, if it is a script, at its interpreter (also `#!/usr/bin/env X`).

@@ -23,8 +23,9 @@ Result<InstallPaths> own_install_paths() {
     return paths;
 }
 
-ChildOptions traced_command(const std::string& program, const Words& words, const std::string& shim,
-                            const std::string& root, const std::string& job) {
+TracedCommand traced_command(const std::string& program, const Words& words,
+                             const std::string& shim, const std::string& root,
+                             const std::string& job) {
     ChildOptions child;
     child.program = program;
     child.arguments = words;
@@ -37,7 +38,7 @@ ChildOptions traced_command(const std::string& program, const Words& words, cons
         const std::string before = variable("LD_PRELOAD");
         child.environment.emplace_back("LD_PRELOAD", before.empty() ? shim : shim + ":" + before);
     }
-    return child;
+    return {child, check.why};
 }
 
 }  // namespace ringside::tools

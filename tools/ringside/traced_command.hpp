@@ -16,9 +16,16 @@ std::string variable(const char* name);
 /// @errors Internal
 Result<InstallPaths> own_install_paths();
 
+struct TracedCommand {
+    ChildOptions child;
+    std::string
+        untraced;  ///< what keeps the preload from it, in a word (TraceCheck::why); empty: nothing
+};
+
 /// How to start `words` with the preload and with its job directory told; says what keeps the preload from the program.
 /// @param program  as find_program() found it
-ChildOptions traced_command(const std::string& program, const Words& words, const std::string& shim,
-                            const std::string& root, const std::string& job);
+TracedCommand traced_command(const std::string& program, const Words& words,
+                             const std::string& shim, const std::string& root,
+                             const std::string& job);
 
 }  // namespace ringside::tools

@@ -85,6 +85,19 @@ std::string source_word(std::uint8_t source) {
     return source < kNames.size() ? kNames.at(source) : "source " + std::to_string(source);
 }
 
+std::string sources_text(const SourceTables& sources, bool with_reasons) {
+    std::string text;
+    for (const auto& source : sources) {
+        if (source->level == fbs::SourceLevel::Absent) {
+            continue;
+        }
+        text +=
+            (text.empty() ? "" : ", ") + source_word(source->id) + " " + level_word(source->level);
+        text += source->reason.empty() || !with_reasons ? "" : " (" + source->reason + ")";
+    }
+    return text.empty() ? "none" : text;
+}
+
 std::string grouped(std::uint64_t number) {
     std::string digits = std::to_string(number);
     for (std::size_t at = digits.size(); at > 3; at -= 3) {

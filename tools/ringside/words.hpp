@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ bool is_good(fbs::Verdict verdict, const std::string& reason);
 std::string level_word(fbs::SourceLevel level);
 /// "torch", "nvtx", ... or "source 9" for one that this version doesn't know.
 std::string source_word(std::uint8_t source);
+
+using SourceTables = std::vector<std::unique_ptr<fbs::SourceT>>;
+/// "torch full, nvtx off"; "none".
+/// @param with_reasons  in parentheses, where a source has one
+std::string sources_text(const SourceTables& sources, bool with_reasons);
 
 /// 1234567 -> "1,234,567".
 std::string grouped(std::uint64_t number);

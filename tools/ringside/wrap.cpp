@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@
 #include "tools/ringside/node_agent.hpp"
 #include "tools/ringside/process.hpp"
 #include "tools/ringside/signal_twin.hpp"
+#include "tools/ringside/task_file.hpp"
 #include "tools/ringside/traceable.hpp"
 #include "tools/ringside/traced_command.hpp"
 
@@ -39,6 +41,12 @@ struct Options {
 std::string host_name() {
     std::array<char, 256> name{};
     return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+/// Its inode; 0: unknown.
+std::uint64_t own_pid_namespace() {
+    struct stat status {};
+    return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
 /// Ends this process as the command has ended, by the same signal if it was one, so that the launcher sees no difference.
@@ -158,7 +166,8 @@ int run_wrapped(const Options& options, const Words& words) {
         if (!entered) {
             say(entered.error().message + "; the command runs without an agent");
         }
-        ChildOptions command = traced_command(found.path, words, paths->shim, root, step.job);
+        TracedCommand traced = traced_command(found.path, words, paths->shim, root, step.job);
+        ChildOptions& command = traced.child;
         command.signal_with_us = SIGKILL;
         SignalTwin twin(signals);
         twin.forget();
@@ -169,11 +178,15 @@ int run_wrapped(const Options& options, const Words& words) {
             say(child.error().message);
             return exec_errno == ENOENT ? kExitNotFound : kExitCannotRun;
         }
+        TaskFile task(
+            agent.directory(), step.step,
+            {*child, own_pid_namespace(), step.rank, step.ranks_here, traced.untraced, found.path});
         // It came to us while there was no command.
         if (const auto signal = agent.take_signal()) {
             ::kill(*child, *signal);
         }
         status = wait_for(*child, agent, signals, twin);
+        task.release();
         agent.leave();
     }
     return end_as(status);

@@ -8,13 +8,14 @@ kClockCorrection = Struct("ClockCorrection", "i64 reference_node_ns", "i64 offse
 kHalfRef = Struct("HalfRef", "u32 node", "u32 process", "u32 lane", "u32 generation", "u64 position")
 
 kIterations = Shape("Iterations", "str name", "u32 asked", "u32 count", "u64 first", "u64 begin_ticks", "u64 end_ticks", "bool beside")
+kSource = Shape("Source", "u8 id", "u8 level", "str reason")
 
 kDumpReader = Reader([
     kClock, kOpenRange, kLaneTally, kIterations,
     Shape("Calibration", "u64 reference_ticks", "i64 reference_ns", "f64 ticks_per_second", "f64 error_ppb", "u8 ticks_source"),
     Shape("FileHeader", "u32 version", "u32 min_reader", "str node", "str host", "str boot_id", "str job", "str agent_version",
           "u32 agent_pid", "u64 capture_id", "Calibration calibration", "u64 start_ticks", "u32 options"),
-    Shape("Source", "u8 id", "u8 level", "str reason"),
+    kSource,
     Shape("Process", "u32 index", "u64 pid_namespace", "i32 pid", "i32 host_pid", "i32 parent_pid", "u32 uid", "u64 start_ticks",
           "i32 rank = -1", "str worker_name", "i32 worker_id = -1", "str executable", "[str] command_line", "str job",
           "u8 ticks_source", "Clock load_clock", "Clock capture_clock", "[Source] sources", "[u64] losses_before", "i64 start_delay_ns = -1",
@@ -38,13 +39,14 @@ kDumpReader = Reader([
 ])
 
 kJobReader = Reader([
-    kClockCorrection, kHalfRef, kIterations,
+    kClockCorrection, kHalfRef, kIterations, kSource,
     Shape("Node", "str name", "str host", "str endpoint", "str dump", "ClockCorrection clock", "i64 best_rtt_ns", "u32 pings",
           "i64 start_delay_ns", "str error"),
     Shape("Rpc", "u64 trace_hi", "u64 trace_lo", "u64 span", "i32 parent = -1", "u8 state", "bool unfinished", "HalfRef client",
           "HalfRef server", "i64 client_begin_ns", "i64 server_begin_ns", "i64 server_end_ns", "i64 client_end_ns", "bool reply"),
     Shape("ProcessVerdict", "u32 node", "u32 process", "i32 pid", "i32 rank = -1", "str command", "u8 verdict", "str reason",
-          "u64 events", "u64 lost", "i64 start_delay_ns = -1", "Iterations iterations"),
+          "u64 events", "u64 lost", "i64 start_delay_ns = -1", "Iterations iterations",
+          "i32 host_pid", "u64 bytes", "[Source] sources", "str executable"),
     Shape("JobIndex", "u32 version", "u32 min_reader", "str job", "str leader", "u64 capture_id", "bool corrected = 1", "[Node] nodes",
           "[Rpc] rpcs", "[ProcessVerdict] verdicts", "u64 joined_requests", "u64 joined_replies", "u64 orphans", "u64 cut",
           "u64 unfinished", "u64 ambiguous", "u64 order_violations"),

@@ -31,6 +31,7 @@ fbs::StopReplyT full_stop_reply() {
     stop.calibration->ticks_per_second = 2.6e9;
     stop.calibration->reference_ns = -5;
     stop.processes.push_back(made<fbs::ProcessResultT>());
+    stop.processes[0]->sources.push_back(made<fbs::SourceT>());
     stop.processes[0]->workers = {"worker0", "worker1"};
     stop.processes[0]->fate = fbs::Fate::Killed;
     stop.processes[0]->verdict = fbs::Verdict::Killed;
@@ -68,6 +69,9 @@ std::vector<MessageBytes> one_of_each() {
     status.capture_id = ~0ull;
     fbs::PrepareRequestT prepare;
     prepare.pids = {1, 2, -3};
+    prepare.ranks = {0};
+    prepare.executables = {"python3"};
+    prepare.limit = 3;
     prepare.name = "cap";
     fbs::TraceRequestT trace;
     trace.peers = {"ipc:///a", "ipc:///b"};

@@ -27,17 +27,17 @@ TEST_CASE("armed: a trace of what the window was not armed for is refused") {
     REQUIRE(node.engine->arm(request));
     CHECK(node.engine->prepare(wanted(0)).error().message.find("101 alone") != std::string::npos);
     CaptureRequest shapes = wanted(0);
-    shapes.pids = {101};
+    shapes.selection.pids = {101};
     shapes.options = schema::capture_options(true, false);
     CHECK(node.engine->prepare(shapes).error().message.find("--record-shapes") !=
           std::string::npos);
     CaptureRequest sources = wanted(0);
-    sources.pids = {101};
+    sources.selection.pids = {101};
     sources.source_mask = 2;
     CHECK_FALSE(node.engine->prepare(sources));
     CHECK(node.engine->arm(bounds(kSecond)).error().code == schema::ErrorCode::kRefused);
     CaptureRequest chosen = wanted(0);
-    chosen.pids = {101};
+    chosen.selection.pids = {101};
     const CaptureReport report = trace(node, chosen);
     REQUIRE(report.processes.size() == 1);
     CHECK(report.processes[0].pid == 101);

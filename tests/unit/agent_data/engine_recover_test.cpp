@@ -257,7 +257,8 @@ TEST_CASE("engine: what others left before the capture of one that died stays fo
 
 TEST_CASE("note: it comes back as it was written; a torn one and a foreign one are none") {
     TemporaryDirectory directory;
-    const CaptureNote note{7,    "node 1", "/var/tmp/out put", "name", 500, 3, {12, 13}, true,
+    const Selection selection{{12, 13}, {0}, {"python 3", "sh"}, 4};
+    const CaptureNote note{7,    "node 1", "/var/tmp/out put", "name", 500, 3, selection, true,
                            true, true};
     REQUIRE(write_note(directory.path(), note));
     CHECK(read_note(directory.path()) == note);

@@ -91,8 +91,8 @@ TEST_CASE("engine: a shim that never attaches is waited for no longer than asked
     CHECK(prepared->attached == 0);
     REQUIRE(node.engine->begin(request.id, node.engine->node_now()));
     const CaptureReport report = node.stop();
-    CHECK(report.processes.at(0).verdict == Verdict::kNothingRecorded);
-    CHECK(report.processes.at(0).reason == "its shim did not attach in time");
+    CHECK(report.processes.at(0).verdict == Verdict::kHung);
+    CHECK(report.processes.at(0).reason == "it did not attach within 0.03 s");
 }
 
 TEST_CASE(
@@ -121,12 +121,12 @@ TEST_CASE("engine: pids choose processes; where none is there nothing is started
     FakeLane &first = one.add_lane(64), &second = two.add_lane(64);
     REQUIRE(node.sees(2));
     CaptureRequest request = Node::request();
-    request.pids = {99};
+    request.selection.pids = {99};
     const auto none = node.engine->prepare(request);
     REQUIRE_FALSE(none);
     CHECK(none.error().code == schema::ErrorCode::kNothingMatched);
     CHECK_FALSE(node.engine->status().capturing);
-    request.pids = {2};
+    request.selection.pids = {2};
     REQUIRE(node.engine->prepare(request));
     CHECK(schema::CaptureWord::unpack(FakeControl(node.job).word()).selected_only);
     CHECK(one.header()->selected.load() == 0);

@@ -49,6 +49,16 @@ TEST_CASE("life: a process that holds its lock lives") {
     CHECK(watched.life->watch_descriptor() >= 0);
 }
 
+TEST_CASE("life: a stopped process lives, and its state says that it is stopped") {
+    TemporaryDirectory directory;
+    const Child child([&] { new FakeSegment(directory.path(), own_spec()); });
+    const Watched watched = watch(directory.path(), child.pid());
+    CHECK(watched.life->state() != 'T');
+    ::kill(child.pid(), SIGSTOP);
+    CHECK(eventually([&] { return watched.life->state() == 'T'; }));
+    CHECK_FALSE(watched.life->check(kReady, false));
+}
+
 TEST_CASE(
     "life: a killed process ends killed, with its signal, whether it has been reaped or not") {
     TemporaryDirectory directory;

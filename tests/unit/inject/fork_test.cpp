@@ -66,6 +66,25 @@ TEST_CASE("fork: the child records into a segment of its own, the parent's stays
     CHECK(records[1].words[2] == 4);
 }
 
+TEST_CASE("fork: a child of a process that a capture has chosen is chosen, another's is not") {
+    Sandbox box;
+    box.run([&] {
+        EXPECT(box.load());
+        inject::watch_forks();
+        for (const std::uint32_t chosen : {1u, 0u}) {
+            inject::g_process.header->selected.store(chosen);
+            const pid_t forked = fork();
+            if (forked == 0) {
+                inject::make_pending_segment();
+                EXPECT(inject::has_segment());
+                EXPECT(inject::g_process.header->selected.load() == chosen);
+                _exit(0);
+            }
+            wait_for(forked);
+        }
+    });
+}
+
 TEST_CASE("fork: ids of names that the parent interned are right in the child") {
     Sandbox box;
     box.set_capture(true);

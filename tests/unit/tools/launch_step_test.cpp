@@ -70,3 +70,13 @@ TEST_CASE("launch step: other hosts look for the job under the name that its use
     CHECK(step_of({{"RINGSIDE_JOB", "mine"}, {"SLURM_JOB_ID", "4242"}}).member == "mine");
     CHECK(step_of({{"PMIX_NAMESPACE", "p/7"}}).member == "run-p-7");
 }
+
+TEST_CASE("launch step: a task's rank as its shim finds it, and the ranks beside it") {
+    CHECK(step_of({}).rank == -1);
+    CHECK(step_of({{"SLURM_PROCID", "5"}}).rank == 5);
+    CHECK(step_of({{"SLURM_PROCID", "5"}, {"RANK", "7"}}).rank == 7);
+    CHECK(step_of({{"RANK", "none"}, {"PMI_RANK", "2"}}).rank == 2);
+    const LaunchStep step = step_of({{"SLURM_JOB_ID", "1"}, {"SLURM_GTIDS", "4,5,6"}});
+    CHECK(step.ranks_here == std::vector<std::int32_t>{4, 5, 6});
+    CHECK(step_of({{"SLURM_GTIDS", ""}}).ranks_here.empty());
+}

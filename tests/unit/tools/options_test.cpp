@@ -86,6 +86,18 @@ TEST_CASE("pids: lists and single ones together; zero and words are usage errors
     }
 }
 
+TEST_CASE("ranks and names: lists and single ones together; what is none is a usage error") {
+    using ringside::tools::parse_names;
+    using ringside::tools::parse_ranks;
+    CHECK(*parse_ranks({"0", "3,12"}) == std::vector<std::int32_t>{0, 3, 12});
+    for (const char* text : {"-1", "x", "", "0,", "1-3"}) {
+        CAPTURE(text);
+        CHECK(parse_ranks({text}).error().message.rfind("--rank: '", 0) == 0);
+    }
+    CHECK(*parse_names({"a", "b,c"}, "--host") == Words{"a", "b", "c"});
+    CHECK(parse_names({"a,,b"}, "--host").error().code == ErrorCode::kUsage);
+}
+
 TEST_CASE("run's words: our options end at the first word that is none, or at --") {
     const Words valued = {"-o", "--table"};
     CHECK(split_command({"ls", "-l"}, valued).command == Words{"ls", "-l"});

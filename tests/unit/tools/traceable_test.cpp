@@ -42,12 +42,14 @@ TEST_CASE("elf: a program of glibc's loader is reached") {
 TEST_CASE("elf: a static program is not reached") {
     const auto check = check_elf("p", elf(""));
     CHECK(check.answer == Traceability::kUnreached);
+    CHECK(check.why == "static");
     CHECK(check.reason.find("static") != std::string::npos);
 }
 
 TEST_CASE("elf: a musl program must be run without us") {
     const auto check = check_elf("p", elf("/lib/ld-musl-x86_64.so.1"));
     CHECK(check.answer == Traceability::kMustNotLoad);
+    CHECK(check.why == "musl");
     CHECK(check.reason.find("musl") != std::string::npos);
 }
 

@@ -1,0 +1,163 @@
+// Whom a request means: by what, how many, who comes late, and what is said where nobody is there.
+#include "agent/capture/selection.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "tests/unit/agent_data/engine_rig.hpp"
+
+using namespace ringside;
+using namespace ringside::agent;
+using namespace ringside::agent::testing;
+
+namespace {
+
+using There = std::vector<std::pair<schema::SegmentId, Candidate>>;
+
+schema::SegmentId id_of(std::uint32_t pid) {
+    return {kForeignNamespace, pid, 1};
+}
+
+Candidate process(int pid, int rank, bool has_framework) {
+    return {pid, 0, rank, "/usr/bin/python3", has_framework};
+}
+
+/// A torch process of a rank, as its shim would tell it.
+void make_rank(FakeSegment& segment, int rank) {
+    segment.header()->rank = rank;
+    std::strcpy(segment.header()->executable, "/opt/python3.11");
+    segment.set_level(schema::SourceId::kTorch, schema::SourceLevel::kOff, "");
+}
+
+std::vector<int> pids_of(const CaptureReport& report) {
+    std::vector<int> pids;
+    for (const ProcessReport& one : report.processes) pids.push_back(one.pid);
+    std::sort(pids.begin(), pids.end());
+    return pids;
+}
+
+}  // namespace
+
+TEST_CASE("selection: the lists combine by AND, an empty one means all") {
+    const Candidate python{12, 4012, 3, "/usr/bin/python3", true};
+    CHECK(Selection{}.fits(python));
+    CHECK_FALSE(Selection{}.selects_some());
+    CHECK(Selection{{7, 12}, {}, {}}.fits(python));
+    CHECK(Selection{{4012}, {}, {}}.fits(python));
+    CHECK_FALSE(Selection{{13}, {}, {}}.fits(python));
+    CHECK(Selection{{12}, {3}, {"python3"}}.fits(python));
+    CHECK(Selection{{}, {}, {"sh", "/usr/bin/python3"}}.fits(python));
+    CHECK_FALSE(Selection{{}, {}, {"bin/python3"}}.fits(python));
+    CHECK_FALSE(Selection{{}, {}, {"python"}}.fits(python));
+    CHECK_FALSE(Selection{{12}, {4}, {"python3"}}.fits(python));
+    // A host's pid that nobody knows is no pid.
+    CHECK_FALSE(Selection{{0}, {}, {}}.fits({12, 0, -1, "", false}));
+    CHECK(Selection{{1, 2}, {0}, {"sh"}}.text() == "with pid 1, 2, of rank 0, of executable sh");
+}
+
+TEST_CASE("selection: a limit takes who has a framework first, then by rank, then by pid") {
+    Choice choice({{}, {}, {}, 3});
+    const There there = {{id_of(5), process(5, -1, true)},  {id_of(4), process(4, 9, true)},
+                         {id_of(3), process(3, 0, false)},  {id_of(2), process(2, 1, true)},
+                         {id_of(1), process(1, -1, false)}, {id_of(6), process(6, 1, true)}};
+    CHECK_FALSE(choice.means(id_of(2), there[3].second));
+    choice.decide(there);
+    for (const auto& [id, candidate] : there)
+        CHECK_MESSAGE(choice.means(id, candidate) == (id.pid == 2 || id.pid == 6 || id.pid == 4),
+                      id.pid);
+    CHECK(choice.left_out() == 1);
+    CHECK_FALSE(choice.means(id_of(7), process(7, 0, true)));
+}
+
+TEST_CASE("selection: what is beyond those with a framework goes to the others") {
+    Choice choice({{}, {}, {}, 2});
+    const There there = {{id_of(1), process(1, 0, false)}, {id_of(2), process(2, 1, true)}};
+    choice.decide(there);
+    CHECK(choice.means(id_of(1), there[0].second));
+    CHECK(choice.means(id_of(2), there[1].second));
+    CHECK(choice.left_out() == 0);
+}
+
+TEST_CASE("engine: ranks and executables choose processes; the others' shims are left alone") {
+    Node node;
+    node.open();
+    FakeSegment one(node.job, {.pid = 1}), two(node.job, {.pid = 2}), shell(node.job, {.pid = 3});
+    make_rank(one, 0);
+    make_rank(two, 1);
+    shell.header()->rank = 1;
+    std::strcpy(shell.header()->executable, "/bin/sh");
+    const FakeShim first(node.job, one), second(node.job, two);
+    REQUIRE(node.sees(3));
+    CaptureRequest request = Node::request();
+    request.selection.ranks = {1};
+    request.selection.executables = {"python3.11"};
+    REQUIRE(node.engine->prepare(request));
+    CHECK(one.header()->selected.load() == 0);
+    CHECK(two.header()->selected.load() == 1);
+    CHECK(shell.header()->selected.load() == 0);
+    CHECK(pids_of(node.stop()) == std::vector<int>{2});
+}
+
+TEST_CASE("engine: a limit keeps the lowest ranks, and says how many it has left out") {
+    Node node;
+    node.open();
+    FakeSegment two(node.job, {.pid = 1}), zero(node.job, {.pid = 2}), one(node.job, {.pid = 3}),
+        shell(node.job, {.pid = 4});
+    make_rank(two, 2);
+    make_rank(zero, 0);
+    make_rank(one, 1);
+    shell.header()->rank = 0;
+    REQUIRE(node.sees(4));
+    CaptureRequest request = Node::request();
+    request.selection.limit = 2;
+    request.attach_timeout = {1'000'000};
+    REQUIRE(node.engine->prepare(request));
+    const CaptureReport report = node.stop();
+    CHECK(pids_of(report) == std::vector<int>{2, 3});
+    CHECK(report.left_out == 1);
+}
+
+TEST_CASE("engine: nobody of a rank or executable is an error that says which there are") {
+    Node node;
+    node.open();
+    FakeSegment one(node.job, {.pid = 1});
+    make_rank(one, 3);
+    REQUIRE(node.sees(1));
+    CaptureRequest request = Node::request();
+    request.selection.ranks = {4};
+    request.selection.executables = {"ruby"};
+    const auto none = node.engine->prepare(request);
+    REQUIRE_FALSE(none);
+    CHECK(none.error().code == schema::ErrorCode::kNothingMatched);
+    CHECK(none.error().message.find("no process of rank 4, of executable ruby") !=
+          std::string::npos);
+    CHECK(none.error().message.find("there are ranks 3 and executables python3.11") !=
+          std::string::npos);
+    CHECK_FALSE(node.engine->status().capturing);
+}
+
+TEST_CASE("engine: who comes into a capture of chosen ones is flagged, and its verdict says so") {
+    Node node;
+    node.open();
+    FakeSegment one(node.job, {.pid = 1});
+    make_rank(one, 0);
+    const FakeShim shim(node.job, one);
+    REQUIRE(node.sees(1));
+    CaptureRequest request = Node::request();
+    request.selection.ranks = {0};
+    REQUIRE(node.engine->prepare(request));
+    REQUIRE(node.engine->begin(request.id, node.engine->node_now()));
+    FakeSegment child(node.job, {.pid = 2}), other(node.job, {.pid = 3});
+    make_rank(child, 0);
+    make_rank(other, 1);
+    const FakeShim shim_of_child(node.job, child);
+    CHECK(eventually([&] { return child.header()->selected.load() == 1; }));
+    REQUIRE(node.sees(3));
+    CHECK(other.header()->selected.load() == 0);
+    const CaptureReport report = node.stop();
+    REQUIRE(report.processes.size() == 2);
+    CHECK(report.processes[0].reason.empty());
+    CHECK(report.processes[1].pid == 2);
+    CHECK(report.processes[1].reason.find("it came during a capture") != std::string::npos);
+}
