@@ -139,10 +139,19 @@ std::string verdict_table(const fbs::TraceReplyT& reply, std::size_t width) {
         }
         const std::size_t others = width_of_others(rows);
         const bool on_one_line = others + kLeastCommand <= width;
+        // Room for the reasons behind their verdicts, where the commands can spare it.
+        std::size_t longest = 0;
+        for (const std::string& reason : reasons) {
+            longest = std::max(longest, reason.empty() ? 0 : reason.size() + kGap);
+        }
+        std::size_t room = std::min(width - std::min(width, others), kMostCommand);
+        if (others + longest + kLeastCommand <= width) {
+            room = std::min(width - others - longest, kMostCommand);
+        }
         std::vector<std::string> below;
         for (Row& row : rows) {
             if (on_one_line) {
-                row[kCommand] = cut(row[kCommand], std::min(width - others, kMostCommand));
+                row[kCommand] = cut(row[kCommand], room);
                 continue;
             }
             below.push_back(row[kSources] + "; " + row[kCommand]);

@@ -31,7 +31,7 @@ struct Successor {
         for (const Block& block : rig.blocks) account.kept += block.records;
         drainer->resume(
             0, {account},
-            {{0, {last.lane, last.last, last.base_ticks, last.tally, last.end_context, 0}}});
+            {{0, {last.lane, last.last, last.base_ticks, last.tally, last.end_context, 0}}}, 0);
     }
     std::uint64_t finish(Rig& rig) {
         const auto cells = drainer->drain(*rig.buffers, kAll, ticks_now(), true).cells;

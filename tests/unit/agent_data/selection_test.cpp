@@ -23,11 +23,21 @@ Candidate process(int pid, int rank, bool has_framework) {
     return {pid, 0, rank, "/usr/bin/python3", has_framework};
 }
 
+/// A process that the agent does not see before it is made.
+SegmentSpec spec(std::uint32_t pid) {
+    return {.pid = pid, .ready = false};
+}
+
+void make(FakeSegment& segment, int rank, const char* executable) {
+    segment.header()->rank = rank;
+    std::strcpy(segment.header()->executable, executable);
+    segment.header()->state.store(static_cast<std::uint32_t>(schema::SegmentState::kReady));
+}
+
 /// A torch process of a rank, as its shim would tell it.
 void make_rank(FakeSegment& segment, int rank) {
-    segment.header()->rank = rank;
-    std::strcpy(segment.header()->executable, "/opt/python3.11");
     segment.set_level(schema::SourceId::kTorch, schema::SourceLevel::kOff, "");
+    make(segment, rank, "/opt/python3.11");
 }
 
 std::vector<int> pids_of(const CaptureReport& report) {
@@ -82,11 +92,10 @@ TEST_CASE("selection: what is beyond those with a framework goes to the others")
 TEST_CASE("engine: ranks and executables choose processes; the others' shims are left alone") {
     Node node;
     node.open();
-    FakeSegment one(node.job, {.pid = 1}), two(node.job, {.pid = 2}), shell(node.job, {.pid = 3});
+    FakeSegment one(node.job, spec(1)), two(node.job, spec(2)), shell(node.job, spec(3));
     make_rank(one, 0);
     make_rank(two, 1);
-    shell.header()->rank = 1;
-    std::strcpy(shell.header()->executable, "/bin/sh");
+    make(shell, 1, "/bin/sh");
     const FakeShim first(node.job, one), second(node.job, two);
     REQUIRE(node.sees(3));
     CaptureRequest request = Node::request();
@@ -102,12 +111,12 @@ TEST_CASE("engine: ranks and executables choose processes; the others' shims are
 TEST_CASE("engine: a limit keeps the lowest ranks, and says how many it has left out") {
     Node node;
     node.open();
-    FakeSegment two(node.job, {.pid = 1}), zero(node.job, {.pid = 2}), one(node.job, {.pid = 3}),
-        shell(node.job, {.pid = 4});
+    FakeSegment two(node.job, spec(1)), zero(node.job, spec(2)), one(node.job, spec(3)),
+        shell(node.job, spec(4));
     make_rank(two, 2);
     make_rank(zero, 0);
     make_rank(one, 1);
-    shell.header()->rank = 0;
+    make(shell, 0, "/bin/sh");
     REQUIRE(node.sees(4));
     CaptureRequest request = Node::request();
     request.selection.limit = 2;
@@ -121,7 +130,7 @@ TEST_CASE("engine: a limit keeps the lowest ranks, and says how many it has left
 TEST_CASE("engine: nobody of a rank or executable is an error that says which there are") {
     Node node;
     node.open();
-    FakeSegment one(node.job, {.pid = 1});
+    FakeSegment one(node.job, spec(1));
     make_rank(one, 3);
     REQUIRE(node.sees(1));
     CaptureRequest request = Node::request();
@@ -140,7 +149,7 @@ TEST_CASE("engine: nobody of a rank or executable is an error that says which th
 TEST_CASE("engine: who comes into a capture of chosen ones is flagged, and its verdict says so") {
     Node node;
     node.open();
-    FakeSegment one(node.job, {.pid = 1});
+    FakeSegment one(node.job, spec(1));
     make_rank(one, 0);
     const FakeShim shim(node.job, one);
     REQUIRE(node.sees(1));
@@ -148,7 +157,7 @@ TEST_CASE("engine: who comes into a capture of chosen ones is flagged, and its v
     request.selection.ranks = {0};
     REQUIRE(node.engine->prepare(request));
     REQUIRE(node.engine->begin(request.id, node.engine->node_now()));
-    FakeSegment child(node.job, {.pid = 2}), other(node.job, {.pid = 3});
+    FakeSegment child(node.job, spec(2)), other(node.job, spec(3));
     make_rank(child, 0);
     make_rank(other, 1);
     const FakeShim shim_of_child(node.job, child);

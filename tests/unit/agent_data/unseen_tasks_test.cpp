@@ -5,8 +5,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <optional>
 
+#include "agent/attach/file_handle.hpp"
 #include "tests/unit/agent_data/engine_rig.hpp"
 
 using namespace ringside;

@@ -68,6 +68,7 @@ TEST_CASE("fork: the child records into a segment of its own, the parent's stays
 
 TEST_CASE("fork: a child of a process that a capture has chosen is chosen, another's is not") {
     Sandbox box;
+    box.set_capture(true);
     box.run([&] {
         EXPECT(box.load());
         inject::watch_forks();
@@ -75,7 +76,6 @@ TEST_CASE("fork: a child of a process that a capture has chosen is chosen, anoth
             inject::g_process.header->selected.store(chosen);
             const pid_t forked = fork();
             if (forked == 0) {
-                inject::make_pending_segment();
                 EXPECT(inject::has_segment());
                 EXPECT(inject::g_process.header->selected.load() == chosen);
                 _exit(0);
