@@ -95,10 +95,10 @@ TEST_CASE("iterations: what is no number or no time is a usage error that names 
 TEST_CASE("iterations: the answer's words, and who lacks some") {
     const auto whole = process_with("step", 5, false), short_of = process_with("step", 1, false);
     const auto beside = process_with("", 0, true), none = process_with("", 0, false);
-    CHECK(iterations_text(whole) == ", 5 iterations of step from boundary 3");
-    CHECK(iterations_text(short_of) == ", 1 iteration of step from boundary 3");
-    CHECK(iterations_text(beside) == ", none of its own iterations");
-    CHECK(iterations_text(none) == ", no iterations");
+    CHECK(iterations_text(whole) == "5 iterations of step from boundary 3");
+    CHECK(iterations_text(short_of) == "1 iteration of step from boundary 3");
+    CHECK(iterations_text(beside) == "none of its own iterations");
+    CHECK(iterations_text(none) == "no iterations");
     CHECK(iterations_text({}) == "");
     CHECK(has_its_iterations(whole));
     CHECK_FALSE(has_its_iterations(short_of));
