@@ -176,6 +176,7 @@ class Workspace:
         self.root = tempfile.mkdtemp(prefix="rs-%s-" % name[:8], dir="/dev/shm")
         self.disk = tempfile.mkdtemp(prefix="rs-%s-" % name, dir=os.environ.get("TMPDIR", "/tmp"))
         self.children = []
+        self.at_leave = []
         self.at_exit = []
         self.began = time.monotonic()
         self.conditions = self.path("conditions")
@@ -186,6 +187,10 @@ class Workspace:
 
     def path(self, *parts):
         return os.path.join(self.disk, *parts)
+
+    def on_leave(self, undo):
+        """Calls undo() before any child is ended: what needs them to be there."""
+        self.at_leave.append(undo)
 
     def on_exit(self, undo):
         """Calls undo() when all children have ended."""
@@ -222,18 +227,24 @@ class Workspace:
     def __exit__(self, kind, failure, trace):
         if failure is not None and not isinstance(failure, (SystemExit, OffInTime)):
             self._tell()
-        for child in reversed(self.children):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child.pid, signal.SIGCONT) if child.process.poll() is None else None
-            child.end()
-        for undo in reversed(self.at_exit):
-            undo()
+        with contextlib.ExitStack() as every:  # one that fails keeps none of the others from being done
+            for undo in self.at_exit:
+                every.callback(undo)
+            every.callback(self._end_children)
+            for undo in self.at_leave:
+                every.callback(undo)
         left = self.left_behind()
         if not os.environ.get("RINGSIDE_KEEP"):
             shutil.rmtree(self.root, ignore_errors=True)
             shutil.rmtree(self.disk, ignore_errors=True)
         if failure is None:
             check(not left, "left behind: %s", "; ".join(left))
+
+    def _end_children(self):
+        for child in reversed(self.children):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGCONT) if child.process.poll() is None else None
+            child.end()
 
     def _tell(self):
         for child in self.children:
@@ -301,13 +312,24 @@ class Trace:
         return json.loads(self.child.out())
 
 
-def main(test, name):
-    """Runs test(workspace) and tells how long it took; exit 1 with the reason where it fails."""
+def _give_up(number, _):
+    raise Failed("it was ended by %s" % signal.Signals(number).name)
+
+
+def main(test, name, limit_s=0):
+    """Runs test(workspace) and tells how long it took; exit 1 with the reason where it fails.
+    @param limit_s  after which it gives up and cleans up; what meson ends for its timeout has no time for that"""
+    for number in (signal.SIGALRM, signal.SIGTERM):
+        signal.signal(number, _give_up)
     began = time.monotonic()
     for attempt in range(1, kAttempts + 1):
         try:
             with Workspace(name) as workspace:
-                test(workspace)
+                signal.alarm(limit_s)
+                try:
+                    test(workspace)
+                finally:
+                    signal.alarm(0)
             break
         except OffInTime as failure:
             print("%s, attempt %d of %d, off in time: %s" % (name, attempt, kAttempts, failure), flush=True)

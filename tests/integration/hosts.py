@@ -3,8 +3,10 @@
 A host is held by one process in its namespaces (name, mounts, IPC, time, network); others join it by `prefix`. All of it goes with the workspace's children,
 but for the network namespaces, which leave with Hosts.close(). sch_netem is not in every kernel, so the delays are a process's (switch.py).
 """
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -41,10 +43,15 @@ class Host:
     def __init__(self, number, namespace, holder, key):
         self.number, self.namespace = number, namespace
         self.name = "node%d" % number
-        self.endpoint = "tcp://%s:%d" % (kNetwork % (number + 1), kPort)
+        self.address = kNetwork % (number + 1)
+        self.endpoint = "tcp://%s:%d" % (self.address, kPort)
         self.prefix = ["nsenter", "--target", str(holder), "--net", "--uts", "--mount", "--ipc", "--time"]
         self.environment = {"RINGSIDE_KEY": key, "TP_SOCKET_IFNAME": "eth0", "GLOO_SOCKET_IFNAME": "eth0"}
         self._holder = holder
+
+    def let_go(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._holder, signal.SIGTERM)
 
     def seen(self, path):
         """A path of this host as we see it."""
@@ -55,6 +62,7 @@ class Hosts:
     def __init__(self, workspace, count, delays_ms):
         self.hosts = []
         self._namespaces = []
+        workspace.on_leave(self._let_go)
         workspace.on_exit(self.close)
         self.key = workspace.path("key")
         workspace.run("keygen", [kCommand, "keygen", "-o", self.key])
@@ -91,6 +99,11 @@ class Hosts:
         wait_until("host %d" % number, lambda: os.path.exists(there), children=[child])
         with open(there) as text:
             return Host(number, namespace, int(text.read()), self.key)
+
+    def _let_go(self):
+        """Ends the holders; unshare above each ends with its own, and by no signal before."""
+        for host in self.hosts:
+            host.let_go()
 
     def close(self):
         for namespace in self._namespaces:
