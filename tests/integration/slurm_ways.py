@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+"""Ways in which a Slurm's tasks come to be traced: inside a sandbox with a root, processes and a /dev/shm of its own; by an agent that comes as a step of its
+own into a job that has the preload alone; as one task of an array; as one component of a heterogeneous job.
+
+    slurm_ways.py CASE PROGRAM        CASE: bwrap overlap array het
+"""
+import json
+import os
+import shutil
+import sys
+
+from harness import check, kAgent, kBuild, kShim, main, skip, wait_until
+from rsd.index import Job
+from slurm import job_directories, kWrap
+from slurm_host import Slurm
+
+# A task that marks numbers, and says in its command line which one it is.
+kNumbers = "exec {program} {disk}/numbers.%s 1 1000000"
+
+
+def traced(workspace, slurm, job, name):
+    """@return (Job, what the command tells of processes with events)"""
+    output = workspace.path(name)
+    done = workspace.ringside("trace", "--job", job, "--duration", "300ms", "-o", output, "--json", environment=slurm.environment)
+    read = Job(output)
+    check(not read.problems(), "%s, the reader: %s", name, "; ".join(read.problems()))
+    return read, [each for each in json.loads(done.out())["processes"] if each["events"] > 0]
+
+
+def await_numbers(workspace, names, child=None):
+    paths = [workspace.path("numbers." + name) for name in names]
+    wait_until("the tasks", lambda: all(os.path.exists(path) and os.path.getsize(path) > 0 for path in paths), children=[child] if child else [])
+
+
+def numbers_of(command):
+    return command.partition("/numbers.")[2].split()[0]
+
+
+def end(slurm, *jobs):
+    for job in jobs:
+        slurm.ask("scancel", "--signal=TERM", job)
+    wait_until("the jobs' end", lambda: not slurm.jobs())
+    wait_until("the directories to go", lambda: job_directories(slurm.workspace) == [])
+
+
+def bwrap(workspace, program):
+    if shutil.which("bwrap") is None:
+        skip("no bwrap here (tools/setup --all installs bubblewrap)")
+    slurm = Slurm(workspace, 1)
+    read_only = [word for path in ("/usr", kBuild) for word in ("--ro-bind", os.path.abspath(path), os.path.abspath(path))]
+    links = [word for name in ("bin", "lib", "lib64") for word in ("--symlink", "usr/" + name, "/" + name)]
+    sandbox = ["bwrap", "--unshare-pid", "--die-with-parent", *read_only, *links, "--proc", "/proc", "--dev", "/dev", "--bind", workspace.root, workspace.root,
+               "--bind", workspace.disk, workspace.disk]
+    inside = "ls / > {disk}/root.$SLURM_PROCID; ls /dev/shm > {disk}/shm.$SLURM_PROCID; echo $$ > {disk}/pid.$SLURM_PROCID; " + kNumbers % "$SLURM_PROCID"
+    child = slurm.srun("srun", "-N1", "-n2", kWrap, *sandbox, "sh", "-c", inside.format(program=program, disk=workspace.disk))
+    job = slurm.await_job([child])
+    await_numbers(workspace, ("0", "1"), child)
+    for rank in "01":
+        seen = {what: open(workspace.path("%s.%s" % (what, rank))).read().split() for what in ("root", "shm", "pid")}
+        check("etc" not in seen["root"] and seen["shm"] == [os.path.basename(workspace.root)] and int(seen["pid"][0]) < 10, "the sandbox is none: %s", seen)
+    read, told = traced(workspace, slurm, job, "traced")
+    check([(each["rank"], each["verdict"], each["pid"]) for each in sorted(told, key=lambda each: each["rank"])] ==
+          [(rank, "captured", int(open(workspace.path("pid.%d" % rank)).read())) for rank in range(2)], "of the sandboxes it says %s", told)
+    dump, = read.dumps
+    recorded = [dump.processes[process] for process, _ in dump.lanes]
+    check(len(recorded) == 2, "in the dump: %s", recorded)
+    for process in recorded:
+        with open("/proc/%d/cmdline" % process.host_pid) as file:
+            check("numbers.%d" % process.rank in file.read(), "rank %d is not pid %d here", process.rank, process.host_pid)
+    print("captured in their sandboxes: %s" % [(p.rank, p.pid, p.host_pid) for p in recorded], flush=True)
+    end(slurm, job)
+    child.wait(expect=None)
+
+
+def overlap(workspace, program):
+    slurm = Slurm(workspace, 1)
+    preload = "LD_PRELOAD=" + os.path.abspath(kShim)
+    child = slurm.srun("srun", "-N1", "-n2", "env", preload, "sh", "-c", (kNumbers % "$SLURM_PROCID").format(program=program, disk=workspace.disk))
+    job = slurm.await_job([child])
+    await_numbers(workspace, ("0", "1"), child)
+    without = workspace.ringside("trace", "--job", job, "-o", workspace.path("none"), environment=slurm.environment, expect=4)
+    check(job in without.err(), "without an agent it says: %s", without.err())
+    agent = slurm.srun("agent", "--overlap", "--jobid", job, "-N1", "-n1", kAgent, "--node", "n1", "--output", workspace.path("output"))
+    wait_until("the agent", lambda: workspace.ringside("status", "--job", job, environment=slurm.environment, expect=None).process.returncode == 0,
+               children=[agent, child])
+    _, told = traced(workspace, slurm, job, "traced")
+    check(sorted((each["node"], each["rank"], each["verdict"]) for each in told) == [("n1", 0, "captured"), ("n1", 1, "captured")], "it says %s", told)
+    slurm.ask("scancel", "--signal=TERM", job + ".1")
+    agent.wait()
+    check(child.process.poll() is None, "the job has ended with its agent: %s", child.tail())
+    slurm.ask("scancel", "--signal=TERM", job)
+    child.wait(expect=None)
+    # Nobody is there who would take the directory of such a job away.
+    shutil.rmtree(os.path.join(workspace.root, job))
+    print("two ranks captured by an agent that came later, as a step of its own", flush=True)
+
+
+def check_apart(workspace, slurm, names):
+    """Each of the names finds its own task, and that one alone."""
+    for name, number in names.items():
+        _, told = traced(workspace, slurm, name, "traced-" + number)
+        check([(numbers_of(each["command"]), each["verdict"]) for each in told] == [(number, "captured")], "--job %s: %s", name, told)
+    print("each finds its own: %s" % sorted(names), flush=True)
+
+
+def array(workspace, program):
+    slurm = Slurm(workspace, 1)
+    script = workspace.path("job.sh")
+    with open(script, "w") as file:
+        file.write("#!/bin/sh\nsrun --overlap --overcommit -n1 %s sh -c '%s'\n" % (
+            kWrap, (kNumbers % "$SLURM_ARRAY_TASK_ID").format(program=program, disk=workspace.disk)))
+    job = slurm.ask("sbatch", "--parsable", "--array=0-1", "-N1", "-n1", "-o", workspace.path("out", "batch-%a"), script).strip()
+    await_numbers(workspace, ("0", "1"))
+    ids = dict(line.split() for line in slurm.ask("squeue", "-h", "-o", "%K %A").splitlines())
+    check(job_directories(workspace) == sorted("%s.n1" % number for number in ids.values()), "directories: %s of jobs %s", job_directories(workspace), ids)
+    check_apart(workspace, slurm, {number: task for task, number in ids.items()})
+    check_apart(workspace, slurm, {"%s_%s" % (job, task): task for task in ids})
+    end(slurm, job)
+
+
+def het(workspace, program):
+    slurm = Slurm(workspace, 2)
+    component = [[kWrap, "sh", "-c", (kNumbers % number).format(program=program, disk=workspace.disk)] for number in "01"]
+    child = slurm.srun("srun", "-N1", "-n1", *component[0], ":", "-N1", "-n1", *component[1])
+    await_numbers(workspace, ("0", "1"), child)
+    ids = sorted(line.split()[0] for line in slurm.jobs())
+    check(len(ids) == 2 and all("+" in each for each in ids), "the job's components: %s", ids)
+    print("components %s, directories %s" % (ids, job_directories(workspace)), flush=True)
+    check_apart(workspace, slurm, {each: each.partition("+")[2] for each in ids})
+    end(slurm, ids[0].partition("+")[0])
+    child.wait(expect=None)
+
+
+kCases = {"bwrap": bwrap, "overlap": overlap, "array": array, "het": het}
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in kCases:
+        sys.exit(__doc__)
+    main(lambda workspace: kCases[sys.argv[1]](workspace, sys.argv[2]), "ways-" + sys.argv[1], limit_s=200)
