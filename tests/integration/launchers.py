@@ -19,7 +19,7 @@ def environment_of(workspace):
     home = workspace.path("home")
     os.makedirs(home, exist_ok=True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "RINGSIDE_"))}
-    return dict(kept, RINGSIDE_DIR=workspace.root, HOME=home, GLOO_SOCKET_IFNAME="lo")
+    return dict(kept, RINGSIDE_DIR=workspace.root, HOME=home, RINGSIDE_ADDRESS="127.0.0.1", GLOO_SOCKET_IFNAME="lo")
 
 
 def the_job(workspace):

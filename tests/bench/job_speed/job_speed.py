@@ -99,7 +99,7 @@ def during(options, root, training, number):
 
 def measure(options, root, segments):
     """@return {what: seconds a step, a round each}"""
-    options.environment = dict(options.environment, RINGSIDE_DIR=segments, RINGSIDE_JOB="bench", HOME=root)
+    options.environment = dict(options.environment, RINGSIDE_DIR=segments, RINGSIDE_JOB="bench", RINGSIDE_ADDRESS="127.0.0.1", HOME=root)
     wrap = [os.path.join(options.build, "tools", "ringside"), "wrap", "--agent-output", os.path.join(root, "agent")]
     jobs = {"bare": Training(options, os.path.join(root, "bare"), [], options.environment),
             "ours": Training(options, os.path.join(root, "ours"), wrap, options.environment)}
