@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from harness import OffInTime, check, free_port, kCommand, kPython, kWorkloads, main, skip, wait_until
+from harness import OffInTime, check, free_port, kCommand, kPython, kWorkloads, main, wait_until
 from rsd.index import Job
 from slurm import job_directories, kWrap, told_of_tasks
 from slurm_host import Slurm
@@ -18,7 +18,6 @@ kNodes, kTasks = 3, 2
 kTorch = 1
 kIterations = 5
 kMostSpreadNs = 20_000_000
-kNotCounted = "this build's trace has no --iterations; the rest of this test holds"
 kStep, kForward = "Optimizer.step#SGD.step", "DistributedDataParallel.forward"
 
 
@@ -106,43 +105,34 @@ def check_iterations(job, wanted):
 
 
 def one_job(slurm, host=None):
-    """A job of six ranks, captured for a time and for some iterations.
-    @return whether this build's trace counts iterations"""
-    workspace = slurm.workspace
+    """A job of six ranks, captured for a time and for some iterations."""
     training = Training(slurm, "training")
     job, told = trace(training, "for-a-time", "--duration", "400ms", host=host)
     spread = check_ranks(training, job, told)
     print("400 ms: %d ranges, first records within %.3f ms, clocks within %.3f ms" % (
         job.counts()["ranges"], spread / 1e6, told["clock_bound_ns"] / 1e6), flush=True)
-    can_count = "--iterations" in workspace.ringside("trace", "--help").out()
-    if can_count:
-        job, told = trace(training, "iterations", "--iterations", str(kIterations), host=host)
-        spread = check_ranks(training, job, told)
-        apart = check_iterations(job, kIterations)
-        print("%d iterations of each rank, begun within %.3f ms; first records within %.3f ms" % (kIterations, apart / 1e6, spread / 1e6), flush=True)
+    job, told = trace(training, "iterations", "--iterations", str(kIterations), host=host)
+    spread = check_ranks(training, job, told)
+    apart = check_iterations(job, kIterations)
+    print("%d iterations of each rank, begun within %.3f ms; first records within %.3f ms" % (kIterations, apart / 1e6, spread / 1e6), flush=True)
     training.end()
     wait_until("the job's end", lambda: not slurm.jobs())
     ended = slurm.ended_as(training.job)
     check(ended == ("COMPLETED", "0:0"), "the job ended as %s", ended)
-    return can_count
 
 
 def one_host(workspace):
     slurm = Slurm(workspace, kNodes)
-    counted = one_job(slurm)
+    one_job(slurm)
     check(job_directories(workspace) == [], "left: %s", job_directories(workspace))
-    if not counted:
-        skip(kNotCounted)
 
 
 def on_hosts(workspace, shared_home):
     slurm = HostSlurm(workspace, shared_home)
     # Whoever asks is on a host of the job, and not the controller's.
-    counted = one_job(slurm, host=slurm.hosts[2])
+    one_job(slurm, host=slurm.hosts[2])
     check(not any(slurm.job_directories().values()), "left: %s", slurm.job_directories())
     check(slurm.rendezvous() == [], "left in ~/.ringside/jobs: %s", slurm.rendezvous())
-    if not counted:
-        skip(kNotCounted)
 
 
 def ends(workspace):
