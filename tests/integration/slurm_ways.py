@@ -96,10 +96,10 @@ def overlap(workspace, program):
 
 
 def check_apart(workspace, slurm, names):
-    """Each of the names finds its own task, and that one alone."""
-    for name, number in names.items():
-        _, told = traced(workspace, slurm, name, "traced-" + number)
-        check([(numbers_of(each["command"]), each["verdict"]) for each in told] == [(number, "captured")], "--job %s: %s", name, told)
+    """Each of the names finds its own tasks, and no others."""
+    for name, numbers in names.items():
+        _, told = traced(workspace, slurm, name, "traced-" + name)
+        check(sorted((numbers_of(each["command"]), each["verdict"]) for each in told) == [(number, "captured") for number in numbers], "--job %s of %s: %s", name, names, told)
     print("each finds its own: %s" % sorted(names), flush=True)
 
 
@@ -113,8 +113,10 @@ def array(workspace, program):
     await_numbers(workspace, ("0", "1"))
     ids = dict(line.split() for line in slurm.ask("squeue", "-h", "-o", "%K %A").splitlines())
     check(job_directories(workspace) == sorted("%s.n1" % number for number in ids.values()), "directories: %s of jobs %s", job_directories(workspace), ids)
-    check_apart(workspace, slurm, {number: task for task, number in ids.items()})
+    # The array's id means all of it, as it does to scancel, though one of the tasks has that number, too.
+    check_apart(workspace, slurm, {number: task for task, number in ids.items() if number != job})
     check_apart(workspace, slurm, {"%s_%s" % (job, task): task for task in ids})
+    check_apart(workspace, slurm, {job: "01"})
     end(slurm, job)
 
 
@@ -127,6 +129,7 @@ def het(workspace, program):
     check(len(ids) == 2 and all("+" in each for each in ids), "the job's components: %s", ids)
     print("components %s, directories %s" % (ids, job_directories(workspace)), flush=True)
     check_apart(workspace, slurm, {each: each.partition("+")[2] for each in ids})
+    check_apart(workspace, slurm, {ids[0].partition("+")[0]: "01"})
     end(slurm, ids[0].partition("+")[0])
     child.wait(expect=None)
 
