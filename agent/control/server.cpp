@@ -115,7 +115,9 @@ schema::Result<void> Server::listen_far(const FarSetup& setup) {
     for (const std::string& port : ports) {
         bound = bind_tcp("tcp://" + setup.address + ":" + port, setup.key);
         if (bound) {
-            far_endpoint_ = socket_.get(zmq::sockopt::last_endpoint);
+            // libzmq has the address in a form of its own.
+            const std::string taken = socket_.get(zmq::sockopt::last_endpoint);
+            far_endpoint_ = "tcp://" + setup.address + taken.substr(taken.rfind(':'));
             break;
         }
     }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <system_error>
 #include <utility>
 
@@ -68,29 +67,54 @@ void put_a_living_one_first(std::vector<std::string>& endpoints, const agent::Ke
     }
 }
 
+/// The notes of a job; a component of a heterogeneous job has none of its own, for its tasks are told only the whole job's id: those on its nodes.
+Result<std::vector<agent::NotedAgent>> notes_of(const std::string& job,
+                                                const std::vector<SlurmNode>& nodes) {
+    const std::string family = agent::family_of(job);
+    auto noted = agent::noted_agents(job);
+    if (!noted || !noted->empty() || family == job) {
+        return noted;
+    }
+    noted = agent::noted_agents(family);
+    if (noted) {
+        std::erase_if(*noted, [&](const agent::NotedAgent& agent) {
+            return agent.member != family ||
+                   std::none_of(nodes.begin(), nodes.end(),
+                                [&](const SlurmNode& node) { return node.name == agent.node; });
+        });
+    }
+    return noted;
+}
+
+/// A task of an array says which it is in its node's name, too (launch_step); a component of a heterogeneous job can't.
+bool is_noted(const SlurmNode& node, const std::vector<agent::NotedAgent>& noted) {
+    const std::string family = agent::family_of(node.member);
+    const std::string of_task = node.name + node.member.substr(family.size());
+    return std::any_of(noted.begin(), noted.end(), [&](const agent::NotedAgent& agent) {
+        return (agent.member == node.member && agent.node == of_task) ||
+               (agent.member == family && agent.node == node.name);
+    });
+}
+
 /// By their notes and by Slurm's word; none: nothing is noted, and no other node has the user's key.
 Result<std::vector<std::string>> endpoints_anywhere(const std::string& job,
                                                     const std::vector<SlurmNode>& nodes,
                                                     const agent::Key& key) {
-    const auto noted = agent::noted_agents(job);
+    const auto noted = notes_of(job, nodes);
     if (!noted) {
         return noted.error();
     }
-    std::map<std::string, std::string> by_node;
+    std::vector<std::string> endpoints;
     for (const agent::NotedAgent& agent : *noted) {
-        by_node.emplace(agent.node, agent.endpoint);
+        endpoints.push_back(agent.endpoint);
     }
     bool found = !noted->empty();
     for (const SlurmNode& node : nodes) {
-        if (by_node.count(node.name) == 0) {
+        if (!is_noted(node, *noted)) {
             const auto endpoint = endpoint_of(node, key);
             found = found || endpoint.answers;
-            by_node.emplace(node.name, endpoint.text);
+            endpoints.push_back(endpoint.text);
         }
-    }
-    std::vector<std::string> endpoints;
-    for (auto& [name, endpoint] : by_node) {
-        endpoints.push_back(std::move(endpoint));
     }
     put_a_living_one_first(endpoints, key);
     return found ? endpoints : std::vector<std::string>();

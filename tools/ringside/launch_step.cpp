@@ -70,7 +70,9 @@ LaunchStep launch_step(const std::function<std::string(const char*)>& variable,
     if (!slurm_job.empty()) {
         const std::string slurm_node = variable("SLURMD_NODENAME");
         if (step.node.empty()) {
-            step.node = slurm_node;
+            // Tasks of an array may share a node, and one command captures them all.
+            const std::string task = variable("SLURM_ARRAY_TASK_ID");
+            step.node = slurm_node + (task.empty() || slurm_node.empty() ? "" : "_" + task);
         }
         if (step.job.empty()) {
             // One slurmd a host, and its node bears the host's name, with a domain or without: all that is usual.

@@ -68,6 +68,11 @@ std::vector<SlurmNode> slurm_nodes(const std::string& job) {
         if (space == std::string::npos || !has_only(line.substr(space + 1), "a[],-._")) {
             continue;
         }
+        // Asked for a component, squeue names them all.
+        const bool of_one = job.find_first_of("_+") != std::string::npos;
+        if (of_one && line.substr(0, space) != job) {
+            continue;
+        }
         const std::string list = line.substr(space + 1);
         for (const std::string& node : lines_of("scontrol show node -o '" + list + "'")) {
             const std::string name = value_of(node, "NodeName");

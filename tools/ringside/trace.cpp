@@ -219,6 +219,10 @@ int run_trace(const Options& options) {
     const auto reply = trace(options, *agents, **client, *request, signals, wishes);
     if (!reply) {
         const int status = fail(reply.error());
+        if (reply.error().code == ErrorCode::kNoAgent) {
+            say("what the agents had captured by then they end and write where they run; that of "
+                "one that has died `ringside recover` there has");
+        }
         return wishes.any() ? kExitSignal + wishes.last_signal() : status;
     }
     const auto paths = bring_together(*reply, *output);

@@ -63,8 +63,11 @@ TEST_CASE("launch step: other launchers' runs are told apart, and their ids are 
 
 TEST_CASE("launch step: other hosts look for the job under the name that its user knows") {
     CHECK(step_of({{"SLURM_JOB_ID", "4242"}, {"SLURMD_NODENAME", "n1"}}).member == "4242");
-    const LaunchStep task = step_of(
-        {{"SLURM_JOB_ID", "4249"}, {"SLURM_ARRAY_JOB_ID", "4242"}, {"SLURM_ARRAY_TASK_ID", "7"}});
+    const LaunchStep task = step_of({{"SLURM_JOB_ID", "4249"},
+                                     {"SLURM_ARRAY_JOB_ID", "4242"},
+                                     {"SLURM_ARRAY_TASK_ID", "7"},
+                                     {"SLURMD_NODENAME", "host7"}});
+    CHECK(task.node == "host7_7");
     CHECK(task.member == "4242_7");
     CHECK(task.job == "4249");
     CHECK(step_of({{"RINGSIDE_JOB", "mine"}, {"SLURM_JOB_ID", "4242"}}).member == "mine");
