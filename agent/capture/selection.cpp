@@ -19,6 +19,7 @@ void add_list(std::string& text, const char* what, const std::vector<std::string
 
 std::vector<std::string> words_of(const std::vector<int>& numbers) {
     std::vector<std::string> words;
+    words.reserve(numbers.size());
     for (const int number : numbers) words.push_back(std::to_string(number));
     return words;
 }

@@ -34,6 +34,7 @@ std::unique_ptr<fbs::PerturbationT> perturbation_table(const Perturbation& pertu
 
 std::vector<SourceReport> sources_of(const std::vector<std::unique_ptr<fbs::SourceT>>& tables) {
     std::vector<SourceReport> sources;
+    sources.reserve(tables.size());
     for (const auto& table : tables) {
         sources.push_back({static_cast<schema::SourceId>(table->id),
                            static_cast<schema::SourceLevel>(table->level), table->reason});

@@ -46,7 +46,7 @@ std::string address_toward(const char* host) {
         socklen_t size = sizeof own;
         if (socket && ::connect(socket.get(), each->ai_addr, each->ai_addrlen) == 0 &&
             ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0) {
-            const std::string text = literal(reinterpret_cast<const sockaddr*>(&own));
+            std::string text = literal(reinterpret_cast<const sockaddr*>(&own));
             if (!text.empty()) return text;
         }
     }
@@ -72,7 +72,7 @@ std::string own_address() {
     if (const char* named = ::secure_getenv("RINGSIDE_ADDRESS"); named != nullptr && *named != 0)
         return named;
     for (const char* launcher : {"SLURM_LAUNCH_NODE_IPADDR", "MASTER_ADDR"}) {
-        const std::string address = address_toward(::secure_getenv(launcher));
+        std::string address = address_toward(::secure_getenv(launcher));
         // Launched from this very host: where the others are, it does not say.
         const bool loopback = address.starts_with("127.") || address == "[::1]";
         if (!address.empty() && !loopback) return address;

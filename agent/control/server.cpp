@@ -272,8 +272,8 @@ MessageBytes Server::work(fbs::MessageT& message, std::uint64_t& leads) {
         return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
     }
     if (const auto* iterations = content_as<fbs::IterationsRequestT>(message)) {
-        auto reply = service_.iterations(*iterations);
-        return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
+        const auto reply = service_.iterations(*iterations);
+        return reply ? pack(id, *reply) : pack(id, error_reply(reply.error()));
     }
     if (message.content.type == fbs::Content::StatusRequest) {
         fbs::StatusReplyT reply = status_reply(service_.engine(), service_.identity());

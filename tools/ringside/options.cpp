@@ -69,7 +69,11 @@ Result<std::vector<std::int32_t>> parse_numbers(const std::vector<std::string>& 
             const char* const end = part.data() + part.size();
             const auto [rest, error] = std::from_chars(part.data(), end, number);
             if (error != std::errc() || rest != end || number < least) {
-                return usage(option + ": '" + part + "' is no " + what);
+                std::string wrong = option;
+                wrong += ": '";
+                wrong += part;
+                wrong += "' is no ";
+                return usage(wrong += what);
             }
             numbers.push_back(number);
         }

@@ -107,7 +107,12 @@ std::string lay_out(const std::vector<Row>& rows, const std::vector<std::string>
     for (std::string line; std::getline(lines, line); ++at) {
         const std::string& reason = reasons[at];
         const bool fits = line.size() + kGap + reason.size() <= width;
-        text += line + (reason.empty() ? "" : (fits ? ": " : "\n    ") + reason) + "\n";
+        text += line;
+        if (!reason.empty()) {
+            text += fits ? ": " : "\n    ";
+            text += reason;
+        }
+        text += "\n";
         text += below.empty() ? "" : "    " + cut(below[at], width - 4) + "\n";
     }
     return text;
