@@ -45,6 +45,8 @@ constexpr const char* kSocket =
 const std::string kStepPrefix = "step-";
 /// Between two tries for a lock that others hold for moments.
 constexpr int kBetweenTriesMs = 5;
+/// For processes of the step that are dying; one that lives on keeps the directory.
+constexpr int kMostRecoveries = 3, kBetweenRecoveriesMs = 100;
 /// An agent's start takes a third of a second; one that takes as long hangs.
 constexpr std::chrono::seconds kStartLimit{10};
 /// An agent that was told to end writes what it holds; slurmd gives a step 30 s from the first signal to the last.
@@ -307,6 +309,11 @@ void NodeAgent::leave() {
                                 options_.node.empty() ? agent::default_node() : options_.node);
         } else if (is_of_our_step()) {
             end_agent();
+            // What the command has started may die a moment after it (a sandbox's inside), and nobody comes after us.
+            for (int tries = 0; tries < kMostRecoveries && has_leftovers(); ++tries) {
+                ::poll(nullptr, 0, kBetweenRecoveriesMs);
+                recover();
+            }
         }
         remove_task_files(directory_.number(), options_.step);
         remove_directory();

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,10 +50,12 @@ std::uint64_t own_pid_namespace() {
     return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
-/// Ends this process as the command has ended, by the same signal if it was one, so that the launcher sees no difference.
-int end_as(int wait_status) {
+/// Ends this process as the command has ended, by the same signal if it was one, so that the launcher sees no difference. Signals stay blocked: one that was
+/// sent to the task, and comes to us when the command has ended already, must not change that.
+[[noreturn]] void end_as(int wait_status) {
+    std::fflush(nullptr);
     if (!WIFSIGNALED(wait_status)) {
-        return WEXITSTATUS(wait_status);
+        ::_exit(WEXITSTATUS(wait_status));
     }
     const int signal = WTERMSIG(wait_status);
     const rlimit no_second_core{0, 0};
@@ -64,7 +67,7 @@ int end_as(int wait_status) {
     ::sigaddset(&only, signal);
     ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
     ::raise(signal);
-    return kExitSignal + signal;
+    ::_exit(kExitSignal + signal);
 }
 
 /// When to look after the agent again: one that ends again and again, or can't be started, gets ever longer pauses.
@@ -155,41 +158,37 @@ int run_wrapped(const Options& options, const Words& words) {
     }
     const LaunchStep step = launch_step(variable, host_name());
     const std::string root = agent::default_root();
-    int status = 0;
-    {
-        SignalGuard signals(Taken::kForOthers);
-        NodeAgent agent(
-            {paths->agent, root, step.job, step.step,
-             options.node.empty() ? step.node : options.node, step.member, options.output},
-            signals);
-        const auto entered = agent.enter();
-        if (!entered) {
-            say(entered.error().message + "; the command runs without an agent");
-        }
-        TracedCommand traced = traced_command(found.path, words, paths->shim, root, step.job);
-        ChildOptions& command = traced.child;
-        command.signal_with_us = SIGKILL;
-        SignalTwin twin(signals);
-        twin.forget();
-        int exec_errno = 0;
-        const auto child = start_process(command, signals, &exec_errno);
-        if (!child) {
-            agent.leave();
-            say(child.error().message);
-            return exec_errno == ENOENT ? kExitNotFound : kExitCannotRun;
-        }
-        TaskFile task(
-            agent.directory(), step.step,
-            {*child, own_pid_namespace(), step.rank, step.ranks_here, traced.untraced, found.path});
-        // It came to us while there was no command.
-        if (const auto signal = agent.take_signal()) {
-            ::kill(*child, *signal);
-        }
-        status = wait_for(*child, agent, signals, twin);
-        task.release();
-        agent.leave();
+    SignalGuard signals(Taken::kForOthers);
+    NodeAgent agent({paths->agent, root, step.job, step.step,
+                     options.node.empty() ? step.node : options.node, step.member, options.output},
+                    signals);
+    const auto entered = agent.enter();
+    if (!entered) {
+        say(entered.error().message + "; the command runs without an agent");
     }
-    return end_as(status);
+    TracedCommand traced = traced_command(found.path, words, paths->shim, root, step.job);
+    ChildOptions& command = traced.child;
+    command.signal_with_us = SIGKILL;
+    SignalTwin twin(signals);
+    twin.forget();
+    int exec_errno = 0;
+    const auto child = start_process(command, signals, &exec_errno);
+    if (!child) {
+        agent.leave();
+        say(child.error().message);
+        return exec_errno == ENOENT ? kExitNotFound : kExitCannotRun;
+    }
+    TaskFile task(
+        agent.directory(), step.step,
+        {*child, own_pid_namespace(), step.rank, step.ranks_here, traced.untraced, found.path});
+    // It came to us while there was no command.
+    if (const auto signal = agent.take_signal()) {
+        ::kill(*child, *signal);
+    }
+    const int status = wait_for(*child, agent, signals, twin);
+    task.release();
+    agent.leave();
+    end_as(status);
 }
 
 }  // namespace
