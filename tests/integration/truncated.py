@@ -82,6 +82,9 @@ def whole(workspace, others, victims):
     for mark in Events(dump).marks:
         numbers.setdefault(dump.processes[mark[1]].pid, []).append(mark[8])
     for pid, found in numbers.items():
+        # Cut off before its name was read: what kind of number a record has stands there.
+        if pid in victims and set(found) == {None}:
+            continue
         check(found == list(range(found[0], found[0] + len(found))), "process %d: a gap, or one twice, among %d numbers", pid, len(found))
     check(others <= set(numbers), "recorded were %s, of them %s had to be", set(numbers), others)
     counted = {dump.processes[end.process].pid: end.violations for end in dump.footer.processes}
