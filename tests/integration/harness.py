@@ -326,6 +326,7 @@ def main(test, name, limit_s=0):
         try:
             with Workspace(name) as workspace:
                 # What is made in a home is the test's own, too; agents that listen for other hosts do so on loopback.
+                os.environ.setdefault("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
                 os.environ.update(HOME=workspace.path("own-home"), RINGSIDE_ADDRESS="127.0.0.1")
                 os.makedirs(os.environ["HOME"], exist_ok=True)
                 signal.alarm(limit_s)
