@@ -1,4 +1,4 @@
-// An agent in this process: a fake engine behind a real server on a real ipc socket, served by a thread.
+// An agent in this process: a fake engine behind a real server on a real socket, served by a thread.
 #pragma once
 
 #include <memory>
@@ -25,13 +25,19 @@ inline EngineOptions engine_options(const Folder& folder, const std::string& nod
     return options;
 }
 
+inline std::string ipc_endpoint(const Folder& folder, const std::string& node) {
+    return "ipc://" + folder.path() + "/" + node + ".sock";
+}
+
 class Agent {
 public:
     Agent(const Folder& folder, const std::string& node, std::int64_t skew_ns = 0,
           double drift_ppb = 0, Milliseconds lease = Milliseconds(15'000))
-        : engine(engine_options(folder, node, skew_ns, drift_ppb)),
-          endpoint("ipc://" + folder.path() + "/" + node + ".sock") {
-        auto bound = Server::bind(engine, {endpoint, "test", lease});
+        : Agent(engine_options(folder, node, skew_ns, drift_ppb),
+                {ipc_endpoint(folder, node), "test", lease}) {}
+    Agent(const EngineOptions& options, const ServerSetup& setup)
+        : engine(options), endpoint(setup.endpoint) {
+        auto bound = Server::bind(engine, setup);
         if (bound) server = std::move(*bound);
     }
     ~Agent() { stop(); }

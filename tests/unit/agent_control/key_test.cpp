@@ -30,24 +30,13 @@ std::string free_endpoint() {
 }
 
 /// An agent behind a tcp endpoint.
-struct TcpAgent {
+struct TcpAgent : Agent {
     TcpAgent(const Folder& folder, const std::string& node, const Key& key)
-        : engine(engine_options(folder, node)), endpoint(free_endpoint()) {
-        auto bound = Server::bind(engine, {.endpoint = endpoint, .version = "test", .key = key});
-        REQUIRE(bound);
-        server = std::move(*bound);
-        thread = std::thread([this] { server->serve(stop.fd()); });
+        : Agent(engine_options(folder, node),
+                {.endpoint = free_endpoint(), .version = "test", .key = key}) {
+        REQUIRE(server);
+        serve();
     }
-    ~TcpAgent() {
-        stop.raise();
-        thread.join();
-    }
-
-    FakeEngine engine;
-    std::string endpoint;
-    std::unique_ptr<Server> server;
-    Event stop;
-    std::thread thread;
 };
 
 }  // namespace

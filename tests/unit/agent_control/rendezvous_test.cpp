@@ -10,11 +10,13 @@
 #include "agent/control/key.hpp"
 #include "agent/control/rendezvous.hpp"
 #include "agents.hpp"
+#include "tests/unit/eventually.hpp"
 
 using namespace ringside::agent;
 using namespace ringside::agent::test;
 namespace fbs = ringside::fbs;
 using ringside::schema::ErrorCode;
+using ringside::test::eventually;
 
 namespace {
 
@@ -33,28 +35,16 @@ struct Home {
 };
 
 /// An agent with an ipc endpoint and one for other hosts.
-struct FarAgent {
+struct FarAgent : Agent {
     FarAgent(const Folder& folder, const std::string& node, std::vector<std::uint16_t> ports,
              const Key& key)
-        : engine(engine_options(folder, node)),
-          endpoint("ipc://" + folder.path() + "/" + node + ".sock") {
-        auto bound = Server::bind(engine, {.endpoint = endpoint,
-                                           .version = "test",
-                                           .far = FarSetup{"127.0.0.1", std::move(ports), key}});
-        REQUIRE(bound);
-        server = std::move(*bound);
-        thread = std::thread([this] { server->serve(stop.fd()); });
+        : Agent(engine_options(folder, node),
+                {.endpoint = ipc_endpoint(folder, node),
+                 .version = "test",
+                 .far = FarSetup{"127.0.0.1", std::move(ports), key}}) {
+        REQUIRE(server);
+        serve();
     }
-    ~FarAgent() {
-        stop.raise();
-        thread.join();
-    }
-
-    FakeEngine engine;
-    std::string endpoint;
-    std::unique_ptr<Server> server;
-    Event stop;
-    std::thread thread;
 };
 
 std::uint16_t port_of(const std::string& endpoint) {
@@ -193,7 +183,7 @@ TEST_SUITE("unit") {
         const Key key = *make_key();
         const FarAgent agent(folder, "a", {}, key);
         REQUIRE(::unlink((folder.path() + "/a.sock").c_str()) == 0);
-        while (!exists(folder.path() + "/a.sock")) ::usleep(1000);
+        REQUIRE(eventually([&] { return exists(folder.path() + "/a.sock"); }));
         CHECK(answers(agent.endpoint, nullptr));
         CHECK(answers(agent.server->far_endpoint(), &key));
     }

@@ -13,6 +13,7 @@
 #include "schema/control_page.hpp"
 #include "schema/ring_writer.hpp"
 #include "schema/segment.hpp"
+#include "tests/unit/eventually.hpp"
 
 namespace ringside::agent::testing {
 
@@ -128,8 +129,7 @@ private:
     pid_t pid_ = -1;
 };
 
-/// Waits until `condition` holds. @return false after a generous bound
-bool eventually(const std::function<bool()>& condition);
+using ringside::test::eventually;
 
 std::uint64_t ticks_now();
 bool exists(const std::string& path);

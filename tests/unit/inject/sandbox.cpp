@@ -23,15 +23,6 @@ namespace ringside::test {
 
 namespace fs = std::filesystem;
 
-bool eventually(const std::function<bool()>& condition) {
-    const std::int64_t deadline = schema::read_clock(CLOCK_MONOTONIC).value + 10'000'000'000;
-    while (!condition()) {
-        if (schema::read_clock(CLOCK_MONOTONIC).value > deadline) return false;
-        sched_yield();
-    }
-    return true;
-}
-
 SegmentView::SegmentView(const std::string& path) : path_(path) {
     const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
     REQUIRE(fd >= 0);

@@ -14,6 +14,7 @@
 #include "inject/core/emit.hpp"
 #include "schema/control_page.hpp"
 #include "schema/segment.hpp"
+#include "tests/unit/eventually.hpp"
 
 namespace ringside::test {
 
@@ -25,9 +26,6 @@ namespace ringside::test {
             std::_Exit(1);                                                               \
         }                                                                                \
     } while (false)
-
-/// Yields until `condition` holds; false after ten seconds without.
-bool eventually(const std::function<bool()>& condition);
 
 struct ReadRecord {
     schema::RecordHeader header;
