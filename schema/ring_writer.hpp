@@ -89,6 +89,10 @@ public:
     std::uint64_t position() const { return position_; }
     /// Cells before this position are known to be free: one that begins there needs no reserve(), next_cell() is its place.
     std::uint64_t free_end() const { return free_end_; }
+    /// Whether so many from there on do not wrap.
+    bool in_one_piece(std::uint32_t count) const {
+        return (position_ & mask_) + count <= mask_ + 1;
+    }
     CellType* next_cell() const { return cells_ + (position_ & mask_); }
     BasicLaneHeader<Atomic>* header() const { return header_; }
 

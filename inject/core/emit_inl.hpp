@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "inject/core/address_cache.hpp"
 #include "inject/core/name_cache.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/push_keys.hpp"
@@ -34,6 +35,8 @@ public:
             return known;
         return intern_and_keep(text, attribute);
     }
+    /// The same of a text that g_address_cache does not have; it may have it the next time.
+    NameId intern_stranger(const char* text);
 
     /// Pushes a range onto the lane's open stack, where an agent finds it should the process die.
     /// @param key  the framework's handle of the range, by which end_range() finds it; unique among the thread's open ranges
@@ -59,10 +62,17 @@ public:
     bool begin_plain(const OpenRange& range);
     bool end_plain(std::uint64_t key);
 
+    /// What an operator's end knows of it.
+    struct OperatorEnd {
+        std::int64_t sequence = -1;  ///< -1: none
+        std::uint32_t thread = 0;
+        std::uint32_t forward_thread = 0;
+        std::uint64_t scope = 0;  ///< schema::TorchScope
+    };
     /// As end_range(), written as an Operator; the argument of its begin_range() is the NameId of its input shapes, or 0.
-    /// @param sequence  -1: none   @param scope  schema::TorchScope
-    bool end_operator(std::uint64_t key, std::int64_t sequence, std::uint32_t thread,
-                      std::uint32_t forward_thread, std::uint64_t scope);
+    bool end_operator(std::uint64_t key, const OperatorEnd& known);
+    /// As end_plain().
+    bool end_operator_plain(std::uint64_t key, const OperatorEnd& known);
 
     /// Ends the range `key` as of `end`: another thread has ended it. For ranges that end elsewhere now and then; those that may end
     /// anywhere are async_begin()'s.
@@ -140,8 +150,10 @@ private:
                std::uint64_t argument);
     std::uint32_t find_open(std::uint64_t key) const;
     void push_open(const OpenRange& range, Ticks begin);
-    void begin_with_care(const OpenRange& range);
-    bool end_with_care(std::uint64_t key, Ticks end);
+    template <std::uint32_t kCells, class Write>
+    bool end_innermost(std::uint64_t key, const Write& write);
+    [[gnu::cold]] void begin_with_care(const OpenRange& range);
+    [[gnu::cold]] bool end_with_care(std::uint64_t key, Ticks end);
     void begin_too_deep();
     void keep_inline_text(std::uint32_t entry);
     void pop(std::uint32_t entry);
@@ -201,6 +213,10 @@ enum class Writes { kNothing, kRecord };
 /// @return whether there is a lane to record into: the scope is entered
 bool enter_hook(std::uint32_t word, Writes writes);
 
+/// The same of a hook that attach() has put in place, under the capture word as it is now.
+/// @return that word where the scope is entered, else 0
+[[gnu::cold]] std::uint32_t enter_attached_hook(Writes writes);
+
 /// The time inside a hook on this thread. Put one around what records, and leave it before the original is called: a hook that runs
 /// inside another one (a signal handler's) records nothing and is counted.
 class HookScope {
@@ -214,6 +230,7 @@ public:
             return;
         }
         enter(word);
+        t_slot.lane.fetch_ahead();
     }
     /// For hooks that attach() puts in place: a capture's end is seen when the helper thread sees it (the agent leaves out what begins
     /// after it), so that no hook of a thread that records looks at the control page, a page and a line that are cold in most programs.
@@ -221,8 +238,7 @@ public:
     explicit HookScope(Attached, Writes writes = Writes::kRecord) {
         const std::uint32_t word = g_living.watched_word.load(std::memory_order_relaxed);
         if (word == 0 || t_slot.word != word) [[unlikely]] {
-            const std::uint32_t now = capture_word();
-            if ((now & 1) != 0 && enter_hook(now, writes)) word_ = now;
+            word_ = enter_attached_hook(writes);
             return;
         }
         enter(word);
@@ -254,7 +270,6 @@ private:
         // The compiler alone must keep the order: what could come between is a signal handler on this thread.
         std::atomic_signal_fence(std::memory_order_acq_rel);
         word_ = word;
-        t_slot.lane.fetch_ahead();
     }
     void leave() const {
         std::atomic_signal_fence(std::memory_order_acq_rel);

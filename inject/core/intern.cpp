@@ -139,6 +139,7 @@ void forget_names() {
     real_text_bytes.store(0, std::memory_order_relaxed);
     forget_attributes();
     g_name_cache.clear();
+    g_address_cache.clear();
 }
 
 NameId intern_name(const char* text, std::uint32_t length, schema::AttributeId attribute) {

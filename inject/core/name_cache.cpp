@@ -16,15 +16,19 @@ RINGSIDE_START_DATA constinit std::atomic<std::uint32_t> misses{0};
 /// Of a short text the same as hash_short(), whatever lies behind it.
 std::uint64_t NameCache::hash_any(const char* text, std::size_t length,
                                   schema::AttributeId attribute) {
-    char first[kShortBytes] = {};
-    std::memcpy(first, text, std::min<std::size_t>(length, sizeof first));
-    std::uint64_t hash = hash_words(first, kMask, attribute);
-    for (std::size_t at = sizeof first; at < length; at += 16) {
-        char next[16] = {};
-        std::memcpy(next, text + at, std::min<std::size_t>(length - at, sizeof next));
-        hash = mix(word_at(next) ^ hash, word_at(next + 8) ^ kSalt[1]);
+    if (length < kShortBytes) {
+        char copy[kShortBytes] = {};
+        std::memcpy(copy, text, length);
+        return hash_words(copy, kMask, attribute);
     }
-    return length < sizeof first ? hash : mix(hash ^ length, kSalt[0]);
+    std::uint64_t hash = hash_words(text, kMask, attribute);
+    const auto add = [&](const char* bytes) {
+        hash = mix(word_at(bytes) ^ hash, word_at(bytes + 8) ^ kSalt[1]);
+    };
+    std::size_t at = kShortBytes;
+    for (; at + 16 < length; at += 16) add(text + at);
+    add(text + length - 16);  // with some of what has been
+    return mix(hash ^ length, kSalt[0]);
 }
 
 schema::NameId NameCache::find_long(const char* text, schema::AttributeId attribute) const {

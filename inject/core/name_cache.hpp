@@ -27,12 +27,6 @@ public:
         return find_long(text, attribute);
     }
 
-    /// As find(), but kNoName too for texts of more than 47 bytes, and for some at the end of a page: nothing here is a call or a loop.
-    [[gnu::always_inline]] schema::NameId find_short(const char* text) const {
-        std::uint64_t hash = 0;
-        return hash_short(text, {}, hash) ? look_up(hash) : schema::kNoName;
-    }
-
     /// @param text  interned as `id`, `length` bytes without its NUL
     void keep(const char* text, std::size_t length, schema::AttributeId attribute,
               schema::NameId id);
@@ -62,8 +56,9 @@ private:
         // Of the one that is it the hash is gone, and its id is what is left. Relaxed: the word is all that there is to see.
         const std::uint64_t found = std::min(set[0].load(std::memory_order_relaxed) ^ wanted,
                                              set[1].load(std::memory_order_relaxed) ^ wanted);
-        return found <= kIdBits ? schema::NameId{static_cast<std::uint32_t>(found)}
-                                : schema::kNoName;
+        if (found - 1 < kIdBits) [[likely]]  // no id is 0
+            return schema::NameId{static_cast<std::uint32_t>(found)};
+        return schema::kNoName;
     }
 
     /// @return false: the text is a long one, or ends a page, behind which nothing may be mapped
@@ -130,6 +125,6 @@ private:
 };
 
 /// The process's.
-extern constinit NameCache g_name_cache;
+extern constinit NameCache g_name_cache __attribute__((visibility("hidden")));
 
 }  // namespace ringside::inject

@@ -36,9 +36,14 @@ std::uint64_t pop_key(SourceId source, std::uint64_t domain) {
 }
 
 void push_new_name(SourceId source, const char* text) {
+    // Texts that are put together never lie where they lay: what they say is known all the same.
+    const NameId known = g_name_cache.find(text, {});
+    if (known != schema::kNoName &&
+        push_at_once(source, PushKeys::no_domain(source), capture_word(), known)) [[likely]]
+        return g_address_cache.keep(text, known);
     const HookScope hook(source, Writes::kNothing);
     if (!hook) return;
-    const NameId name = hook.lane().intern_cached(text);
+    const NameId name = hook.lane().intern_stranger(text);
     hook.lane().begin_range(source, 0, name, push_key(source, 0), 0);
 }
 

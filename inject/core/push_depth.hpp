@@ -46,7 +46,7 @@ std::uint64_t pop_key(SourceId source, std::uint64_t domain);
     return done;
 }
 
-/// As push_at_once(), for a text that g_name_cache.find_short() does not have; in whatever way it takes.
+/// As push_at_once(), for a text that g_address_cache does not have; in whatever way it takes.
 void push_new_name(SourceId source, const char* text);
 
 /// Pops what push_at_once() pushed, where it is the thread's innermost range.

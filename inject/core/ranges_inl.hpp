@@ -34,8 +34,10 @@ namespace ringside::inject {
 inline void ThreadLane::begin_range(SourceId source, std::uint8_t detail, NameId name,
                                     std::uint64_t key, std::uint64_t argument) {
     const OpenRange range{source, detail, name, key, argument};
-    if (name == schema::kInlineName || !begin_plain(range)) [[unlikely]]
-        begin_with_care(range);
+    if (name != schema::kInlineName && begin_plain(range)) [[likely]]
+        return;
+    const OpenRange copy = range;  // its address leaves, the original's must not
+    begin_with_care(copy);
 }
 
 /// @return the entry, or kOpenStackDepth
@@ -60,7 +62,10 @@ inline const ThreadLane::InlineText* ThreadLane::inline_text(std::uint64_t heade
                                                                             : nullptr;
 }
 
-[[gnu::always_inline]] inline bool ThreadLane::end_plain(std::uint64_t key) {
+/// @param write  (cells, the open entry, its end) -> nothing; `kCells` of them in one piece
+template <std::uint32_t kCells, class Write>
+[[gnu::always_inline]] inline bool ThreadLane::end_innermost(std::uint64_t key,
+                                                             const Write& write) {
     const std::uint32_t entry = depth_ - 1;
     if (entry >= fast_depth_) [[unlikely]]  // so too where there is none
         return false;
@@ -68,26 +73,38 @@ inline const ThreadLane::InlineText* ThreadLane::inline_text(std::uint64_t heade
     const std::uint64_t position = ring_.position();
     schema::Cell* const out = ring_.next_cell();
     // Before the end of what is fast no name is inline, and nothing waits to be said.
-    if (position >= fast_end_) [[unlikely]]
+    if (position + (kCells - 1) >= fast_end_ || (kCells > 1 && !ring_.in_one_piece(kCells)))
+        [[unlikely]]
         return false;
     schema::LaneHeader* const lane = header();
     const schema::OpenEntry& open = lane->open[entry];
     if (open.key.load(std::memory_order_relaxed) != key) [[unlikely]]
         return false;
-    // A RangeRecord, word by word, so that no register must be saved for it.
-    const auto put_word = [out](std::uint32_t at, std::uint64_t word) {
-        std::atomic_ref(out->words[at]).store(word, std::memory_order_relaxed);
-    };
-    put_word(offsetof(schema::RangeRecord, header) / 8, open.what.load(std::memory_order_relaxed));
-    put_word(offsetof(schema::RangeRecord, begin) / 8, open.begin.load(std::memory_order_relaxed));
-    put_word(offsetof(schema::RangeRecord, end) / 8, end);
-    put_word(offsetof(schema::RangeRecord, argument) / 8,
-             open.argument.load(std::memory_order_relaxed));
-    ring_.commit_at(lane, position, 1);
+    write(out, open, end);
+    ring_.commit_at(lane, position, kCells);
     depth_ = entry;
     // SYNC(open): the range's record is committed before its entry goes, so no kill loses both; pairs as in push_open().
     lane->open_depth.store(entry, std::memory_order_release);
     return true;
+}
+
+/// A word of a record. Word by word, so that no register must be saved for it.
+[[gnu::always_inline]] inline void put_word(schema::Cell* out, std::size_t offset,
+                                            std::uint64_t word) {
+    std::atomic_ref(out[offset / sizeof *out].words[offset % sizeof *out / 8])
+        .store(word, std::memory_order_relaxed);
+}
+
+[[gnu::always_inline]] inline bool ThreadLane::end_plain(std::uint64_t key) {
+    using schema::RangeRecord;
+    return end_innermost<1>(
+        key, [](schema::Cell* out, const schema::OpenEntry& open, std::uint64_t end) {
+            put_word(out, offsetof(RangeRecord, header), open.what.load(std::memory_order_relaxed));
+            put_word(out, offsetof(RangeRecord, begin), open.begin.load(std::memory_order_relaxed));
+            put_word(out, offsetof(RangeRecord, end), end);
+            put_word(out, offsetof(RangeRecord, argument),
+                     open.argument.load(std::memory_order_relaxed));
+        });
 }
 
 inline bool ThreadLane::end_range(std::uint64_t key) {
@@ -96,24 +113,33 @@ inline bool ThreadLane::end_range(std::uint64_t key) {
     return end_with_care(key, ticks());
 }
 
-inline bool ThreadLane::end_operator(std::uint64_t key, std::int64_t sequence, std::uint32_t thread,
-                                     std::uint32_t forward_thread, std::uint64_t scope) {
-    const Ticks end = ticks();
-    const std::uint32_t entry = find_open(key);
-    if (entry == schema::kOpenStackDepth) [[unlikely]]
-        return false;
-    const schema::OpenEntry& open = open_entry(entry);
-    const std::uint64_t what = open.what.load(std::memory_order_relaxed);
+/// What an open range becomes as an operator.
+inline std::uint64_t operator_header(std::uint64_t what) {
     schema::RecordHeader header = schema::RecordHeader::unpack(what);
     header.kind = schema::RecordKind::kOperator;
-    header.cells = 2;
-    put(schema::OperatorRecord{header.pack(), open.begin.load(std::memory_order_relaxed), end.value,
-                               sequence,
-                               schema::OperatorRecord::pack_threads(thread, forward_thread), scope,
-                               0, open.argument.load(std::memory_order_relaxed)},
-        end, inline_text(what, entry));
-    pop(entry);
-    return true;
+    header.cells = sizeof(schema::OperatorRecord) / schema::kCellBytes;
+    return header.pack();
+}
+
+[[gnu::always_inline]] inline bool ThreadLane::end_operator_plain(std::uint64_t key,
+                                                                  const OperatorEnd& known) {
+    using schema::OperatorRecord;
+    return end_innermost<sizeof(OperatorRecord) / schema::kCellBytes>(
+        key, [&known](schema::Cell* out, const schema::OpenEntry& open, std::uint64_t end) {
+            put_word(out, offsetof(OperatorRecord, header),
+                     operator_header(open.what.load(std::memory_order_relaxed)));
+            put_word(out, offsetof(OperatorRecord, begin),
+                     open.begin.load(std::memory_order_relaxed));
+            put_word(out, offsetof(OperatorRecord, end), end);
+            put_word(out, offsetof(OperatorRecord, sequence),
+                     static_cast<std::uint64_t>(known.sequence));
+            put_word(out, offsetof(OperatorRecord, threads),
+                     OperatorRecord::pack_threads(known.thread, known.forward_thread));
+            put_word(out, offsetof(OperatorRecord, scope), known.scope);
+            put_word(out, offsetof(OperatorRecord, correlation), 0);
+            put_word(out, offsetof(OperatorRecord, shapes),
+                     open.argument.load(std::memory_order_relaxed));
+        });
 }
 
 }  // namespace ringside::inject

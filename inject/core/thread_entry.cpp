@@ -87,6 +87,11 @@ bool forget_thread() {
     return true;
 }
 
+std::uint32_t enter_attached_hook(Writes writes) {
+    const std::uint32_t now = capture_word();
+    return (now & 1) != 0 && enter_hook(now, writes) ? now : 0;
+}
+
 bool enter_hook(std::uint32_t word, Writes writes) {
     ThreadSlot& slot = t_slot;
     if (slot.word == ThreadSlot::kInside) {

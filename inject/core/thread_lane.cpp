@@ -106,6 +106,12 @@ NameId ThreadLane::intern_and_keep(const char* text, schema::AttributeId attribu
     return id;
 }
 
+NameId ThreadLane::intern_stranger(const char* text) {
+    const NameId id = intern_cached(text);
+    if (id != schema::kInlineName) g_address_cache.keep(text, id);
+    return id;
+}
+
 // --- the open stack ---
 
 /// A range whose name is inline, on a clock that is not the TSC, or with no place left for it.
@@ -122,6 +128,22 @@ bool ThreadLane::end_with_care(std::uint64_t key, Ticks end) {
     const std::uint64_t what = open.what.load(std::memory_order_relaxed);
     put(schema::RangeRecord{what, open.begin.load(std::memory_order_relaxed), end.value,
                             open.argument.load(std::memory_order_relaxed)},
+        end, inline_text(what, entry));
+    pop(entry);
+    return true;
+}
+
+bool ThreadLane::end_operator(std::uint64_t key, const OperatorEnd& known) {
+    const Ticks end = ticks();
+    const std::uint32_t entry = find_open(key);
+    if (entry == schema::kOpenStackDepth) return false;
+    const schema::OpenEntry& open = open_entry(entry);
+    const std::uint64_t what = open.what.load(std::memory_order_relaxed);
+    put(schema::OperatorRecord{operator_header(what), open.begin.load(std::memory_order_relaxed),
+                               end.value, known.sequence,
+                               schema::OperatorRecord::pack_threads(known.thread,
+                                                                    known.forward_thread),
+                               known.scope, 0, open.argument.load(std::memory_order_relaxed)},
         end, inline_text(what, entry));
     pop(entry);
     return true;

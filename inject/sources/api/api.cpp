@@ -92,7 +92,7 @@ constexpr std::uint32_t kNoDomain = PushKeys::no_domain(SourceId::kApi);
 }
 
 [[gnu::flatten]] void push_text(std::uint32_t word, const char* name) {
-    const NameId known = g_name_cache.find_short(name);
+    const NameId known = g_address_cache.find(name);
     if (known == schema::kNoName) [[unlikely]]
         return push_new_name(SourceId::kApi, name);
     if (!push_at_once(SourceId::kApi, kNoDomain, word, known)) [[unlikely]]

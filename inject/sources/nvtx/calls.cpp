@@ -49,7 +49,7 @@ template <Core kIndex, class Message>
         return kNoPushPopTracking;
     if constexpr (std::is_same_v<Message, const char*>) {
         if (message != nullptr) [[likely]] {
-            const NameId known = g_name_cache.find_short(message);
+            const NameId known = g_address_cache.find(message);
             if (known == schema::kNoName) [[unlikely]] {
                 push_new_name(SourceId::kNvtx, message);
                 return kNoPushPopTracking;

@@ -33,22 +33,29 @@ bool g_with_shapes;  // what the registered callback was asked for
 constinit KeyedTable<std::uint64_t, kAsyncSets> g_async;
 constinit Iterations g_iterations[kIterationNames]{};
 
-template <class T>
-T field(const char* range, std::uint16_t offset) {
+/// Which of RecordFunction's fields the calibration has found: with all of them a callback need not ask.
+enum class Fields : std::uint8_t { kAll, kSome };
+
+/// @return `absent` where the field's place is not known
+template <Fields kFields, class T>
+T field(const char* range, std::uint16_t offset, T absent = {}) {
+    if (kFields == Fields::kSome && offset == 0) return absent;
     T value;
     std::memcpy(&value, range + offset, sizeof value);
     return value;
 }
 
+template <Fields kFields>
 std::uint8_t scope_of(const char* range) {
-    return g_range.offsets.scope == 0 ? 0 : field<std::uint8_t>(range, g_range.offsets.scope);
+    return field<kFields, std::uint8_t>(range, g_range.offsets.scope);
 }
 
 // c10d makes its ranges async, of this scope. Where the scope is not known, any may be.
-bool may_be_async(std::uint8_t scope) {
-    return (scope == static_cast<std::uint8_t>(schema::TorchScope::kUser) ||
-            g_range.offsets.scope == 0) &&
-           g_range.api.is_async != nullptr;
+template <Fields kFields>
+bool is_async(const char* range, std::uint8_t scope) {
+    const bool may_be = scope == static_cast<std::uint8_t>(schema::TorchScope::kUser) ||
+                        (kFields == Fields::kSome && g_range.offsets.scope == 0);
+    return may_be && g_range.api.is_async != nullptr && g_range.api.is_async(range);
 }
 
 [[gnu::noinline]] void begin_async(ThreadLane& lane, const char* range, std::uint8_t scope) {
@@ -75,18 +82,22 @@ bool may_end_elsewhere(std::uint8_t scope) {
            scope == static_cast<std::uint8_t>(schema::TorchScope::kUser);
 }
 
-/// The range's name: most are short, and their texts where they were.
-NameId name_of(ThreadLane& lane, const char* range) {
+/// The range's name: most are an operator's, and lie where they were.
+[[gnu::always_inline]] inline NameId name_of(ThreadLane& lane, const char* range) {
     const char* const text = g_range.api.name(range);
-    const NameId known = g_name_cache.find_short(text);
-    return known != schema::kNoName ? known : lane.intern_cached(text);
+    const NameId known = g_address_cache.find(text);
+    if (known != schema::kNoName) [[likely]]
+        return known;
+    return lane.intern_stranger(text);
 }
 
+template <Fields kFields>
 [[gnu::always_inline]] inline void begin(ThreadLane& lane, const char* range,
                                          const ShapesText* shapes) {
+    lane.fetch_ahead();
     end_what_ended_elsewhere(lane);
-    const std::uint8_t scope = scope_of(range);
-    if (may_be_async(scope) && g_range.api.is_async(range)) [[unlikely]]
+    const auto scope = scope_of<kFields>(range);
+    if (is_async<kFields>(range, scope)) [[unlikely]]
         return begin_async(lane, range, scope);
     // The range's name last: where the table is full, its bytes belong to what is interned last.
     const NameId inputs = shapes == nullptr ? schema::kNoName : intern_shapes(lane, *shapes);
@@ -96,10 +107,11 @@ NameId name_of(ThreadLane& lane, const char* range) {
 }
 
 // torch hands the result to the end callback and deletes it through its vtable: null, and the range is found by its address.
+template <Fields kFields>
 void* on_start(void** context_out, const char* range) {
     *context_out = nullptr;
     HookScope hook(HookScope::Attached{}, Writes::kNothing);
-    if (hook) begin(hook.lane(), range, nullptr);
+    if (hook) begin<kFields>(hook.lane(), range, nullptr);
     return context_out;
 }
 
@@ -109,7 +121,7 @@ void* on_start_with_shapes(void** context_out, const char* range) {
     ShapesText shapes;
     read_shapes(range, &shapes);
     HookScope hook(Writes::kNothing);
-    if (hook) begin(hook.lane(), range, &shapes);
+    if (hook) begin<Fields::kSome>(hook.lane(), range, &shapes);
     return context_out;
 }
 
@@ -130,32 +142,62 @@ void* on_start_with_shapes(void** context_out, const char* range) {
     count_loss(schema::Loss::kTableFull);
 }
 
-template <bool kWithShapes>
-bool end_nested(ThreadLane& lane, const char* range, std::uint8_t scope) {
-    const auto key = reinterpret_cast<std::uint64_t>(range);
-    const bool backward = scope == static_cast<std::uint8_t>(schema::TorchScope::kBackward);
-    const std::int64_t sequence =
-        g_range.offsets.sequence == 0 ? -1 : field<std::int64_t>(range, g_range.offsets.sequence);
-    if (sequence < 0 && !backward && !kWithShapes) return lane.end_range(key);
-    const auto thread =
-        g_range.offsets.thread == 0 ? 0 : field<std::uint32_t>(range, g_range.offsets.thread);
-    const auto forward_thread = g_range.offsets.forward_thread == 0
-                                    ? 0
-                                    : field<std::uint32_t>(range, g_range.offsets.forward_thread);
-    return lane.end_operator(key, sequence, thread, forward_thread, scope);
+template <Fields kFields>
+[[gnu::always_inline]] inline ThreadLane::OperatorEnd operator_end(const char* range,
+                                                                   std::uint8_t scope) {
+    const RangeOffsets& offsets = g_range.offsets;
+    return {field<kFields, std::int64_t>(range, offsets.sequence, -1),
+            field<kFields, std::uint32_t>(range, offsets.thread),
+            field<kFields, std::uint32_t>(range, offsets.forward_thread), scope};
 }
 
-template <bool kWithShapes>
+bool is_operator(const ThreadLane::OperatorEnd& end) {
+    return end.sequence >= 0 ||
+           end.scope == static_cast<std::uint64_t>(schema::TorchScope::kBackward);
+}
+
+/// A range that is not the innermost one, or needs more than its record. One that is not on the stack is an async one, another thread's, or begun before
+/// the capture, which is no loss.
+/// @return whether it was on the stack
+template <Fields kFields, bool kWithShapes>
+[[gnu::cold, gnu::noinline]] bool end_with_care(ThreadLane& lane, const char* range) {
+    const auto key = reinterpret_cast<std::uint64_t>(range);
+    const auto scope = scope_of<kFields>(range);
+    const auto end = operator_end<kFields>(range, scope);
+    if (kWithShapes || is_operator(end) ? lane.end_operator(key, end) : lane.end_range(key))
+        return true;
+    if (!end_async(lane, range, scope) && may_end_elsewhere(scope)) leave_word(key);
+    return false;
+}
+
+template <Fields kFields, bool kWithShapes>
 void on_end(const char* range, void* /*context*/) {
     HookScope hook(HookScope::Attached{});
     if (!hook) return;
-    const std::uint8_t scope = scope_of(range);
-    // Not on the stack: an async one, another thread's, or begun before the capture, which is no loss.
-    if (!end_nested<kWithShapes>(hook.lane(), range, scope)) {
-        if (!end_async(hook.lane(), range, scope) && may_end_elsewhere(scope))
-            leave_word(reinterpret_cast<std::uint64_t>(range));
-    } else if (scope == static_cast<std::uint8_t>(schema::TorchScope::kUser)) {
-        count_step(hook.lane(), range);
+    ThreadLane& lane = hook.lane();
+    const auto key = reinterpret_cast<std::uint64_t>(range);
+    const auto scope = scope_of<kFields>(range);
+    const auto end = operator_end<kFields>(range, scope);
+    bool done =
+        kWithShapes || is_operator(end) ? lane.end_operator_plain(key, end) : lane.end_plain(key);
+    if (!done) [[unlikely]]
+        done = end_with_care<kFields, kWithShapes>(lane, range);
+    if (done && scope == static_cast<std::uint8_t>(schema::TorchScope::kUser)) [[unlikely]]
+        count_step(lane, range);
+}
+
+void choose_callbacks(RecordFunctionCallback& callback, bool with_shapes) {
+    const RangeOffsets& found = g_range.offsets;
+    if (with_shapes) {
+        callback.start = on_start_with_shapes;
+        callback.end = on_end<Fields::kSome, true>;
+    } else if (found.scope != 0 && found.sequence != 0 && found.thread != 0 &&
+               found.forward_thread != 0) {
+        callback.start = on_start<Fields::kAll>;
+        callback.end = on_end<Fields::kAll, false>;
+    } else {
+        callback.start = on_start<Fields::kSome>;
+        callback.end = on_end<Fields::kSome, false>;
     }
 }
 
@@ -214,8 +256,7 @@ void attach_operators(bool with_shapes) {
     if (g_registered && with_shapes == g_with_shapes) return;
     detach_operators();
     RecordFunctionCallback callback{};
-    callback.start = with_shapes ? on_start_with_shapes : on_start;
-    callback.end = with_shapes ? on_end<true> : on_end<false>;
+    choose_callbacks(callback, with_shapes);
     callback.sampling_probability = 1.0;
     std::memset(callback.scopes, 1, sizeof callback.scopes);
     callback.needs_inputs = with_shapes ? 1 : 0;

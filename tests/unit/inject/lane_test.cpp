@@ -88,7 +88,7 @@ TEST_CASE("lane: records of two and three cells go round the ring's end whole") 
                 begin.function = lane.intern_cached("f");
                 lane.rpc_begin(begin);
                 lane.begin_range(SourceId::kTorch, 0, begin.function, 1, 0);
-                lane.end_operator(1, static_cast<std::int64_t>(i), 0, 0, 0);
+                lane.end_operator(1, {static_cast<std::int64_t>(i), 0, 0, 0});
             });
             const SegmentView view(box.segments()[0]);
             for (const ReadRecord& record : view.drain(0)) {

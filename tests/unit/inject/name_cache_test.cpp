@@ -30,7 +30,6 @@ TEST_CASE("name cache: a text is found wherever it lies, while it is the same to
     CHECK(cache->find(text, {}) == kNoName);
     keep(*cache, text, NameId{7});
     CHECK(cache->find(text, {}) == NameId{7});
-    CHECK(cache->find_short(text) == NameId{7});
     CHECK(cache->find(text, AttributeId{1}) == kNoName);
     const std::string copy = text;
     CHECK(cache->find(copy.c_str(), {}) == NameId{7});
@@ -39,7 +38,6 @@ TEST_CASE("name cache: a text is found wherever it lies, while it is the same to
         std::strcpy(text, other);
         CAPTURE(other);
         CHECK(cache->find(text, {}) == kNoName);
-        CHECK(cache->find_short(text) == kNoName);
     }
     std::strcpy(text, "aten::add");
     std::strcpy(text + 10, "what stands behind it does not count");
@@ -59,7 +57,6 @@ TEST_CASE("name cache: of every length, with each byte that counts, and none tha
         const NameId id = alone->find(text.c_str(), {});
         CHECK((id == kNoName || id == NameId{3}));
         found += id != kNoName;
-        CHECK(alone->find_short(text.c_str()) == (length < 48 ? id : kNoName));
         for (char& byte : text) {
             byte = 'y';
             CHECK(alone->find(text.c_str(), {}) == kNoName);
@@ -95,8 +92,6 @@ TEST_CASE("name cache: nothing is read behind the page in which a text ends") {
         text[length] = 0;
         keep(*cache, text, NameId{3});
         CHECK(cache->find(text, {}) == NameId{3});
-        const NameId id = cache->find_short(text);
-        CHECK((id == kNoName || id == NameId{3}));
     }
     munmap(pages, 2 * kPage);
 }

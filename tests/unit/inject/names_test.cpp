@@ -150,7 +150,7 @@ TEST_CASE("names: open ranges keep their inline names, in whichever order they e
                 lane.begin_range(SourceId::kTorch, 0, name, key, key);
             }
             EXPECT(lane.end_range(1));
-            EXPECT(lane.end_operator(3, 0, 0, 0, 0));
+            EXPECT(lane.end_operator(3, {0, 0, 0, 0}));
             EXPECT(lane.end_range(2));
         });
     });

@@ -74,7 +74,7 @@ TEST_CASE("lane: an operator carries sequence, threads and scope") {
         EXPECT(box.load());
         in_hook([](ThreadLane& lane) {
             lane.begin_range(SourceId::kTorch, 1, lane.intern("AddBackward0", 12), 9, 4);
-            EXPECT(lane.end_operator(9, -1, 3, 2, 1));
+            EXPECT(lane.end_operator(9, {-1, 3, 2, 1}));
         });
     });
     const auto records = SegmentView(box.segment_of(pid)).records(0);
