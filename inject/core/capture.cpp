@@ -167,7 +167,8 @@ std::uint32_t acted_word() {
 
 std::uint32_t catch_up(Place place) {
     // A child that no handler saw has its parent's segment mapped, and none of its own.
-    if (!has_segment() || is_off_for_good() || !enter(place)) return acted_word();
+    if (!has_segment() || is_off_for_good() || !is_segments_process() || !enter(place))
+        return acted_word();
     const int saved_errno = errno;
     const std::atomic<std::uint32_t>& shared = g_process.control->capture_word;
     std::uint32_t word = 0;

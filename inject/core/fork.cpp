@@ -35,7 +35,6 @@ void in_child() {
 }  // namespace
 
 void watch_forks() {
-    empty_living_page_in_children();
     if (__register_atfork != nullptr) __register_atfork(nullptr, nullptr, in_child, &__dso_handle);
 }
 

@@ -1,6 +1,7 @@
 #include "inject/core/process.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "inject/core/emit.hpp"
 #include "inject/core/source.hpp"
@@ -37,6 +38,10 @@ void set_segment(std::byte* base, const schema::ControlPage* control) {
     g_living.word_distance.store(reinterpret_cast<std::intptr_t>(&control->capture_word) -
                                      reinterpret_cast<std::intptr_t>(&kOffWord),
                                  std::memory_order_release);
+}
+
+bool is_segments_process() {
+    return g_process.header->pid == getpid();
 }
 
 void empty_living_page_in_children() {

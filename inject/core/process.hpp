@@ -52,17 +52,20 @@ inline std::uint32_t capture_word() {
     return capture_word_address()->load(std::memory_order_relaxed);
 }
 
-/// Whether nothing can be on: no segment, or a child that no handler of ours saw.
+/// Whether nothing can be on: no segment, or a child that no handler of ours saw, made after its parent's first lane.
 inline bool is_off_for_good() {
     return capture_word_address() == &kOffWord;
 }
+
+/// Whether the segment is this process's own, and not that of a parent whose child no handler of ours saw.
+bool is_segments_process();
 
 /// Puts the segment and the control page in place of the private pages, or (nulls) the private pages back.
 /// @thread main thread, no hook running: the constructor, or a forked child before anything else
 void set_segment(std::byte* base, const schema::ControlPage* control);
 
 /// Has the kernel empty the living page in children from now on. Before 4.14 it can't: there only fork() and vfork() are safe.
-/// @thread main thread, at load
+/// @thread thread-safe, async-signal-safe
 void empty_living_page_in_children();
 
 /// Whether a segment is mapped.

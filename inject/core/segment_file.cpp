@@ -121,11 +121,12 @@ std::byte* make_segment(const FileDescriptor& directory, const schema::ControlPa
     const FileDescriptor file = make_file(directory, name);
     if (!file) return nullptr;
     void* memory = MAP_FAILED;
-    if (ftruncate(file.get(), static_cast<off_t>(segment_bytes)) == 0 && lock(file)) {
+    // One byte makes the header's page real, so that a full file system is an error here and not SIGBUS below.
+    if (ftruncate(file.get(), static_cast<off_t>(segment_bytes)) == 0 && lock(file) &&
+        pwrite(file.get(), "", 1, 0) == 1) {
         memory = mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     }
-    if (memory != MAP_FAILED && (populate(memory, schema::kPageBytes) ||
-                                 fallocate(file.get(), 0, 0, schema::kPageBytes) == 0)) {
+    if (memory != MAP_FAILED) {
         auto* header = static_cast<SegmentHeader*>(memory);
         fill(*header, clock, start, source);
         forget_names();

@@ -16,9 +16,9 @@ namespace ringside::inject {
 namespace {
 
 // Starting a process must stay cheap in a directory of thousands: what is beyond these bounds is left to others.
-constexpr std::uint32_t kMostReads = 8;
+constexpr std::uint32_t kMostReads = 32;
 constexpr std::uint32_t kMostRemoved = 64;
-constexpr std::size_t kReadBytes = 8192;
+constexpr std::size_t kReadBytes = 2048;  // of stack that a start touches anyway
 
 // What getdents64() writes; the C library has no declaration of its own for it.
 struct Entry {

@@ -64,6 +64,21 @@ void start_capture(ThreadSlot& slot) {
     slot.pushed.start();
 }
 
+constinit std::atomic<bool> children_off{false};
+
+/// Before a process's first lane: a child that no handler of ours sees is off from here on. One that was made earlier is told by its pid. Not at
+/// load: most processes record nothing, and it would cost each of their starts a piece of a mapping.
+/// @return false: this is such a child
+bool turn_children_off() {
+    if (children_off.load(std::memory_order_relaxed)) return true;
+    if (!is_segments_process()) return false;
+    const int saved_errno = errno;
+    empty_living_page_in_children();
+    errno = saved_errno;
+    children_off.store(true, std::memory_order_relaxed);
+    return true;
+}
+
 bool open_lane(ThreadSlot& slot) {
     const int saved_errno = errno;
     const bool opened = acquire_lane(slot.lane);
@@ -102,6 +117,7 @@ bool enter_hook(std::uint32_t word, Writes writes) {
         if (slot.refused_lane != 0) count_refused(writes);
         return false;
     }
+    if (!slot.lane.is_open() && !turn_children_off()) return false;
     // In one piece: a signal handler's hook before it may open the lane, and begin a range that stays.
     const std::uint32_t last =
         __atomic_exchange_n(&slot.word, ThreadSlot::kInside, __ATOMIC_ACQ_REL);

@@ -170,6 +170,35 @@ TEST_CASE("capture: a child that no handler saw attaches nothing, whatever it lo
     });
 }
 
+TEST_CASE("capture: a child that no handler saw, made before any capture, records nothing in one") {
+    Sandbox box;
+    box.control();
+    box.run([&] {
+        load(box);
+        int go[2];
+        EXPECT(pipe(go) == 0);
+        const pid_t child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+        if (child == 0) {
+            char byte = 0;
+            EXPECT(read(go[0], &byte, 1) == 1);
+            EXPECT((inject::capture_word() & 1) == 1);
+            const inject::HookScope hook;
+            EXPECT(!hook);
+            std::_Exit(0);
+        }
+        box.set_capture(true);
+        EXPECT(write(go[1], "", 1) == 1);
+        int status = 0;
+        EXPECT(waitpid(child, &status, 0) == child);
+        EXPECT(status == 0);
+        const SegmentView view(box.segments()[0]);
+        EXPECT(view.header().lanes_in_use.load() == 0);
+        const inject::HookScope hook;
+        EXPECT(hook);
+        EXPECT(view.header().lanes_in_use.load() == 1);
+    });
+}
+
 TEST_CASE("helper: it follows the word, prepares while nothing runs, and takes no signal") {
     Sandbox box;
     box.control();
