@@ -15,9 +15,13 @@
 
 #include "agent/attach/file_handle.hpp"
 #include "agent/capture/engine.hpp"
+#include "agent/control/endpoint.hpp"
+#include "agent/control/job_folder.hpp"
 #include "agent/control/rendezvous.hpp"
 #include "agent/control/server.hpp"
 #include "agent/options.hpp"
+#include "agent/resident/resident.hpp"
+#include "agent/resident/unused.hpp"
 
 namespace {
 
@@ -107,7 +111,8 @@ std::optional<RendezvousNote> note_agent(const AgentOptions& options, const Serv
     return std::nullopt;
 }
 
-int run(const AgentOptions& options, int signals) {
+/// @param election  of the directory, where that is unused: for who takes it away
+int serve(const AgentOptions& options, int signals, FileLock& election) {
     auto engine = Engine::open(options.engine);
     if (!engine) return fail(engine.error());
     auto server = Server::bind(**engine, {.endpoint = options.endpoint,
@@ -130,13 +135,55 @@ int run(const AgentOptions& options, int signals) {
             return fail(started.error());
     }
     if (!options.while_locked.empty()) end_when_unlocked(options.while_locked);
+    std::optional<Unused> unused;
+    if (options.while_used) unused.emplace(**engine);
     auto note = note_agent(options, **server);
     say_ready(options.ready_fd);
     spdlog::info("node {} listens on {}", options.engine.node, options.endpoint);
     (*server)->serve(signals);
     note.reset();  // first: from here on nobody is served
+    if (unused) election = unused->end();
     auto finished = (*server)->finish();
     return finished ? 0 : fail(finished.error());
+}
+
+int run(const AgentOptions& options, int signals) {
+    FileLock election;
+    const int exit_code = serve(options, signals, election);
+    const std::string path = options.engine.root + "/" + options.engine.job;
+    const FileHandle folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (folder && election.is_named(folder.get(), kElectionName))
+        remove_job_folder(folder.get(), path);
+    return exit_code;
+}
+
+/// What the resident agent's child is to be.
+AgentOptions options_of(const ResidentJob& job, const AgentOptions& residents) {
+    AgentOptions options = residents;
+    options.engine.job = job.name;
+    options.endpoint = default_endpoint(options.engine.root, job.name);
+    options.while_used = true;
+    options.ready_fd = -1;  // it has been told
+    const bool is_slurms = job.name.find_first_not_of("0123456789") == std::string::npos;
+    if (is_slurms) options.rendezvous = job.name;
+    if (!job.wish.member.empty()) options.rendezvous = job.wish.member;
+    if (!job.wish.node.empty()) options.engine.node = job.wish.node;
+    if (!job.wish.output_root.empty()) options.engine.output_root = job.wish.output_root;
+    return options;
+}
+
+int run_resident(const AgentOptions& options, int signals) {
+    std::optional<ResidentJob> job;
+    {
+        auto resident = Resident::open(options.engine.root, options.engine.node);
+        if (!resident) return fail(resident.error());
+        say_ready(options.ready_fd);
+        spdlog::info("resident agent of {}", options.engine.root);
+        auto served = resident->serve(signals);
+        if (!served) return fail(served.error());
+        job = std::move(*served);
+    }  // In a child nothing of it is left, its lock least of all.
+    return job ? run(options_of(*job, options), signals) : 0;
 }
 
 }  // namespace
@@ -151,5 +198,5 @@ int main(int argc, char** argv) {
                      "take signals: no descriptor left; raise the limit of open files"});
     start_log(options->log_level);
     be_first_to_go();
-    return run(*options, signals);
+    return options->all ? run_resident(*options, signals) : run(*options, signals);
 }

@@ -58,6 +58,11 @@ void declare(CLI::App& app, AgentOptions& options) {
                  "with --capture-from-start: CPU memory that tensors take and give back");
     app.add_flag("--standby", engine.standby,
                  "where another agent holds the job directory: wait, and take over when it ends");
+    app.add_flag("--all", options.all,
+                 "the user's resident agent: starts an agent for each job directory beneath --dir "
+                 "that has processes or tasks of `ringside wrap` in it and that nobody holds, and "
+                 "for each that comes; one a user and node. Those agents end with it, and with "
+                 "their jobs");
     app.add_option("--while-locked", options.while_locked,
                    "end when nobody holds a lock on this file any more, and by no signal before "
                    "(`ringside wrap`: the tasks of its step)");
@@ -86,6 +91,9 @@ void declare(CLI::App& app, AgentOptions& options) {
     app.add_option("--skew-offset-ns", engine.skew_offset_ns,
                    "tests only: put this node's clock ahead");
     app.add_option("--skew-drift-ppb", engine.skew_drift_ppb, "tests only: let it run fast");
+    for (const char* one_jobs : {"--job", "--endpoint", "--rendezvous", "--capture-from-start",
+                                 "--standby", "--while-locked"})
+        app.get_option("--all")->excludes(one_jobs);
 }
 
 std::string variable(const char* name) {
@@ -142,7 +150,7 @@ schema::Result<void> check(const AgentOptions& options) {
 std::optional<AgentOptions> parse_options(int argc, char** argv, int& exit_code) {
     CLI::App app(
         "Ringside's sidecar: drains the rings of one job directory on this node, captures when "
-        "asked.",
+        "asked. With --all: of every job directory of this user.",
         "ringside-agent");
     AgentOptions options;
     declare(app, options);

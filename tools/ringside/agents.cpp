@@ -1,14 +1,60 @@
 // Endpoints from options.
 #include "tools/ringside/agents.hpp"
 
+#include <fcntl.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "agent/control/endpoint.hpp"
+#include "agent/control/file_lock.hpp"
+#include "agent/control/job_folder.hpp"
+#include "schema/control_page.hpp"
 #include "tools/ringside/job_agents.hpp"
+#include "tools/ringside/job_files.hpp"
 #include "tools/ringside/options.hpp"
+#include "tools/ringside/process.hpp"
+#include "tools/ringside/traced_command.hpp"
 
 namespace ringside::tools {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Descriptor open_folder(const std::string& path) {
+    return Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// Those of all job directories that somebody holds, where a resident agent lives; else nothing.
+Agents agents_beneath(const std::string& root) {
+    Agents agents;
+    const Descriptor folder = open_folder(root);
+    if (!agent::is_held(folder.number(), agent::kResidentName)) {
+        return agents;
+    }
+    agents.resident = read_small(folder.number(), agent::kResidentName);
+    agents.resident = agents.resident.substr(0, agents.resident.find('\n'));
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(root, error)) {
+        const Descriptor job = open_folder(entry.path().string());
+        if (agent::is_held(job.number(), schema::kLockFileName)) {
+            agents.endpoints.push_back(
+                agent::default_endpoint(root, entry.path().filename().string()));
+        }
+    }
+    std::sort(agents.endpoints.begin(), agents.endpoints.end());
+    return agents;
+}
+
+bool names_no_job() {
+    return variable("RINGSIDE_JOB").empty() && variable("SLURM_JOB_ID").empty();
+}
+
+}  // namespace
 
 void add_agent_options(CLI::App& verb, AgentChoice& choice) {
     CLI::Option* const job =
@@ -38,14 +84,17 @@ Result<Agents> agents_of(const AgentChoice& choice) {
         agents.key = std::move(found->key);
         return agents;
     }
-    if (choice.hosts.empty()) {
-        agents.endpoints = {agent::default_endpoint(agent::default_root(), agent::default_job())};
-    } else {
+    if (!choice.hosts.empty()) {
         auto hosts = parse_hosts(choice.hosts);
         if (!hosts) {
             return hosts.error();
         }
         agents.endpoints = std::move(*hosts);
+    } else if (choice.all_here && names_no_job()) {
+        agents = agents_beneath(agent::default_root());
+    }
+    if (agents.endpoints.empty() && agents.resident.empty()) {
+        agents.endpoints = {agent::default_endpoint(agent::default_root(), agent::default_job())};
     }
     auto key = agent::find_key(choice.key_file);
     if (!key) {

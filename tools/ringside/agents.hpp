@@ -22,11 +22,15 @@ struct AgentChoice {
     std::string hosts;
     std::string job;
     std::string key_file;
+    bool all_here =
+        false;  ///< where nothing is said and the user's resident agent lives: all on this host
 };
 
 /// How to reach them.
 struct Agents {
-    std::vector<std::string> endpoints;  ///< at least one; the first one leads
+    std::vector<std::string>
+        endpoints;         ///< at least one, but for a resident agent's; the first one leads
+    std::string resident;  ///< whose they are, in its own words; empty: none was asked for
     std::optional<agent::Key> key;
 
     Result<std::unique_ptr<agent::Client>> connect(const std::string& endpoint) const {
@@ -37,7 +41,7 @@ struct Agents {
 /// Adds `--job`, `--hosts` and `--key` to a verb; `choice` outlives the parser.
 void add_agent_options(CLI::App& verb, AgentChoice& choice);
 
-/// The agents that were chosen; without `--hosts` and `--job` the default endpoint of this user's job directory.
+/// The agents that were chosen; without `--hosts` and `--job` the default endpoint of this user's job directory, or all_here.
 /// @errors Usage: as parse_hosts; NoAgent: the job has none here; as agent::find_key
 Result<Agents> agents_of(const AgentChoice& choice);
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -11,11 +10,6 @@
 #include "tools/ringside/process.hpp"
 
 namespace ringside::tools {
-
-bool is_segment(const std::string& name) {
-    return std::count(name.begin(), name.end(), '.') == 2 &&
-           name.find_first_not_of("0123456789.") == std::string::npos;
-}
 
 std::string read_small(int directory, const char* name) {
     std::array<char, 256> text{};

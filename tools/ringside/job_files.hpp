@@ -7,9 +7,6 @@
 
 namespace ringside::tools {
 
-/// Whether a file of that name is a process's segment: three numbers with dots between them.
-bool is_segment(const std::string& name);
-
 /// The first bytes of a small file; empty where there is none.
 std::string read_small(int directory, const char* name);
 

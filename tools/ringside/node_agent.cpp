@@ -1,6 +1,5 @@
 #include "tools/ringside/node_agent.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -37,12 +36,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr const char* kElection = "election";
-constexpr const char* kOwner = "agent.step";
-constexpr const char* kLog = "agent.log";
-constexpr const char* kSocket =
-    "agent.sock";  ///< a killed agent leaves it (agent/control/endpoint.hpp)
-const std::string kStepPrefix = "step-";
+const std::string kStepPrefix(agent::kStepPrefix);
 /// Between two tries for a lock that others hold for moments.
 constexpr int kBetweenTriesMs = 5;
 /// For processes of the step that are dying; one that lives on keeps the directory.
@@ -63,10 +57,10 @@ Result<void> NodeAgent::open_directory() {
         return opened.error();
     }
     directory_ = Descriptor(*opened);
-    for (const auto& [name, lock] : {std::pair{std::string(kElection), &election_},
+    for (const auto& [name, lock] : {std::pair{std::string(agent::kElectionName), &election_},
                                      std::pair{kStepPrefix + options_.step, &step_},
                                      std::pair{std::string(schema::kLockFileName), &agent_}}) {
-        auto file = FileLock::open(directory_.number(), name);
+        auto file = agent::FileLock::open(directory_.number(), name);
         if (!file) {
             return file.error();
         }
@@ -85,8 +79,8 @@ bool NodeAgent::directory_is_named() const {
 /// @return false: a signal came, or it was not to be had
 bool NodeAgent::elect(Wait wait) {
     const auto deadline = Clock::now() + kElectionLimit;
-    FileLock::Answer answer;
-    while ((answer = election_.take(false)) == FileLock::Answer::kBusy) {
+    agent::FileLock::Answer answer;
+    while ((answer = election_.take(false)) == agent::FileLock::Answer::kBusy) {
         if (wait == Wait::kNot || Clock::now() > deadline) {
             return false;
         }
@@ -103,7 +97,7 @@ bool NodeAgent::elect(Wait wait) {
             }
         }
     }
-    return answer == FileLock::Answer::kTaken;
+    return answer == agent::FileLock::Answer::kTaken;
 }
 
 bool NodeAgent::has_agent() const {
@@ -115,12 +109,12 @@ Result<void> NodeAgent::take_place() {
     const auto deadline = Clock::now() + kStartLimit;
     while (!has_place_) {
         const auto answer = step_.take(true);
-        has_place_ = answer == FileLock::Answer::kTaken;
+        has_place_ = answer == agent::FileLock::Answer::kTaken;
         if (has_place_) {
             break;
         }
         // Only the step's agent takes it from all: it has found nobody, and ends.
-        if (answer == FileLock::Answer::kNever || Clock::now() > deadline) {
+        if (answer == agent::FileLock::Answer::kNever || Clock::now() > deadline) {
             return Error{ErrorCode::kInternal, "lock " + kStepPrefix + options_.step + " in " +
                                                    path_ + ": it can't be had"};
         }
@@ -149,13 +143,45 @@ Result<void> NodeAgent::enter() {
             break;
         }
     }
-    Result<void> done = take_place();
-    if (done && !has_agent()) {
-        done = start(false);
-    }
+    const Result<void> done = see_to_agent(false);
     follow();
     election_.release();
     return done;
+}
+
+/// Under the election.
+Result<void> NodeAgent::see_to_agent(bool command_runs) {
+    const Result<void> placed = take_place();
+    if (!placed || has_agent()) {
+        return placed;
+    }
+    agent::write_wish(directory_.number(),
+                      {options_.member, options_.node, options_.output_root});
+    return is_residents(command_runs) ? Result<void>() : start(command_runs);
+}
+
+/// Where the user's resident agent lives: waits until it has given the directory an agent, which listens.
+/// @return false: there is none, or it does not; true too where something came first: a signal, or the command's end
+bool NodeAgent::is_residents(bool command_runs) {
+    const Descriptor root(::open(options_.root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const std::string endpoint = agent::default_endpoint(options_.root, options_.job);
+    const auto deadline = Clock::now() + kStartLimit;
+    while (agent::is_held(root.number(), agent::kResidentName) && Clock::now() < deadline) {
+        if (has_agent() && agent::Client::connect(endpoint)) {
+            return true;
+        }
+        pollfd signal{signals_.descriptor(), POLLIN, 0};
+        ::poll(&signal, 1, kBetweenTriesMs);
+        while (const auto taken = signals_.take()) {
+            if (taken->number != SIGCHLD) {
+                signal_ = taken->number;
+            }
+            if (taken->number != SIGCHLD || command_runs) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 Result<void> NodeAgent::keep() {
@@ -170,10 +196,7 @@ Result<void> NodeAgent::keep() {
     if (!elect(Wait::kNot)) {
         return {};  // another task is at it
     }
-    Result<void> done = take_place();
-    if (done && !has_agent()) {
-        done = start(true);
-    }
+    const Result<void> done = see_to_agent(true);
     follow();
     election_.release();
     return done;
@@ -200,12 +223,12 @@ void NodeAgent::follow() {
 Result<void> NodeAgent::write_owner(pid_t agent) const {
     constexpr mode_t kPrivate = 0600;
     const std::string text = options_.step + " " + std::to_string(agent);
-    const Descriptor owner(::openat(directory_.number(), kOwner,
+    const Descriptor owner(::openat(directory_.number(), agent::kOwnerName,
                                     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
                                     kPrivate));
     if (::write(owner.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
         return Error{ErrorCode::kInternal,
-                     "write " + path_ + "/" + kOwner + ": " + errno_text(errno)};
+                     "write " + path_ + "/" + agent::kOwnerName + ": " + errno_text(errno)};
     }
     return {};
 }
@@ -219,7 +242,7 @@ Result<void> NodeAgent::start(bool command_runs) {
     const Descriptor read_end(ends[0]);
     Descriptor write_end(ends[1]);
     constexpr mode_t kPrivate = 0600;
-    const Descriptor log(::openat(directory_.number(), kLog,
+    const Descriptor log(::openat(directory_.number(), agent::kLogName,
                                   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kPrivate));
     ChildOptions child;
     child.program = options_.program;
@@ -265,11 +288,11 @@ Result<void> NodeAgent::start(bool command_runs) {
                      (readiness.signal ? ": a signal came first"
                       : child_ > 0     ? ": it is not ready yet"
                                        : ": it ended before it was ready; " +
-                                         read_small(directory_.number(), kLog))};
+                                         read_small(directory_.number(), agent::kLogName))};
 }
 
 bool NodeAgent::is_of_our_step() const {
-    return read_small(directory_.number(), kOwner) ==
+    return read_small(directory_.number(), agent::kOwnerName) ==
            options_.step + " " + std::to_string(holder_pid(directory_.number()));
 }
 
@@ -316,7 +339,9 @@ void NodeAgent::leave() {
             }
         }
         remove_task_files(directory_.number(), options_.step);
-        remove_directory();
+        if (directory_is_named()) {
+            agent::remove_job_folder(directory_.number(), path_);
+        }
     }
     election_.release();
 }
@@ -327,7 +352,7 @@ bool NodeAgent::has_leftovers() const {
     const fs::directory_iterator entries(path_, error);
     return std::any_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
         const std::string name = entry.path().filename().string();
-        return is_segment(name) || name == schema::kCaptureNoteName;
+        return agent::is_segment(name) || name == schema::kCaptureNoteName;
     });
 }
 
@@ -346,34 +371,6 @@ void NodeAgent::recover() const {
     } else if (!recovery->dump.empty()) {
         say("the agent of " + path_ + " had died; its capture is in " + recovery->dump);
     }
-}
-
-/// Where nothing in it is anybody's any more: no agent, no task of another step, no segment.
-void NodeAgent::remove_directory() const {
-    if (has_agent() || !directory_is_named()) {
-        return;
-    }
-    std::vector<std::string> names;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(path_, error)) {
-        names.push_back(entry.path().filename().string());
-    }
-    for (const std::string& name : names) {
-        if (name.rfind(kStepPrefix, 0) == 0 || schema::is_task_note(name)) {
-            const auto step = FileLock::open(directory_.number(), name);
-            if (!step || step->others_hold_it()) {
-                return;
-            }
-        } else if (name != kElection && name != kOwner && name != kLog &&
-                   name != schema::kLockFileName && name != schema::kControlFileName &&
-                   name != schema::kBudgetFileName && name != kSocket) {
-            return;
-        }
-    }
-    for (const std::string& name : names) {
-        ::unlinkat(directory_.number(), name.c_str(), 0);
-    }
-    ::rmdir(path_.c_str());
 }
 
 }  // namespace ringside::tools

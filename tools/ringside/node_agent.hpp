@@ -1,11 +1,8 @@
 // The agent of a job on this node, as the tasks of `ringside wrap` share it. Whoever comes first starts it, under a lock that makes the others
 // wait until it records; it belongs to its step, whose last task here ends it and waits until what it holds is written; tasks of
-// other steps see its end and start another.
+// other steps see its end and start another. Where the user's resident agent lives (agent/resident), both are left to that one.
 //
-//   election   an exclusive lock, held for the moments in which an agent is looked for, started or ended
-//   step-ID    a shared lock of each task of a step, for as long as it lives. The agent ends by itself when nobody holds it any more.
-//   lock       the agent's own, for as long as it lives
-//   agent.step whose it is: the step, and the agent's pid
+// What lies in the directory for that: agent/control/job_folder.hpp. A step's agent ends by itself when nobody holds step-ID any more.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "tools/ringside/file_lock.hpp"
+#include "agent/control/file_lock.hpp"
 #include "tools/ringside/process.hpp"
 
 namespace ringside::tools {
@@ -62,6 +59,8 @@ private:
     bool elect(Wait wait);
     Result<void> take_place();
     bool has_agent() const;
+    Result<void> see_to_agent(bool command_runs);
+    bool is_residents(bool command_runs);
     Result<void> start(bool command_runs);
     Result<void> write_owner(pid_t agent) const;
     void follow();
@@ -70,16 +69,15 @@ private:
     bool is_of_our_step() const;
     bool has_leftovers() const;
     void recover() const;
-    void remove_directory() const;
     bool directory_is_named() const;
 
     NodeAgentOptions options_;
     SignalGuard& signals_;
     std::string path_;
     Descriptor directory_;
-    FileLock election_;
-    FileLock step_;
-    FileLock agent_;  ///< never taken here
+    agent::FileLock election_;
+    agent::FileLock step_;
+    agent::FileLock agent_;  ///< never taken here
     Descriptor ended_;
     pid_t child_ = -1;  ///< an agent that this task has started
     bool has_place_ = false;

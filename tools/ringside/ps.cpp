@@ -116,11 +116,14 @@ int run_ps(const PsOptions& options) {
 Action setup_ps(CLI::App& verb, const Words&) {
     const auto options = std::make_shared<PsOptions>();
     add_agent_options(verb, options->agents);
+    options->agents.all_here = true;
     verb.add_flag("--json", options->json, "one JSON array, an object a process");
     verb.footer(
         "Examples:\n"
         "  ringside ps\n"
         "  ringside ps --hosts ipc:///tmp/a.sock,ipc:///tmp/b.sock --json\n"
+        "Without --job and --hosts, and where this user's resident agent lives (`ringside agent "
+        "--all`): all agents on this host.\n"
         "Exit status: 0 all answered, 2 usage, 4 no agent there, 5 refused");
     return [options] { return run_ps(*options); };
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/control/endpoint.hpp"
 #include "schema/units.hpp"
 #include "tools/ringside/agents.hpp"
 #include "tools/ringside/command.hpp"
@@ -84,6 +85,11 @@ int run_status(const StatusOptions& options) {
     }
     nlohmann::json list = nlohmann::json::array();
     std::string text;
+    if (!agents->resident.empty()) {
+        text = agents->resident + ": " + std::to_string(agents->endpoints.size()) +
+               (agents->endpoints.size() == 1 ? " job directory" : " job directories") +
+               " with an agent in " + agent::default_root() + "\n";
+    }
     const int status = ask_each<fbs::StatusReplyT>(
         *agents, fbs::StatusRequestT{},
         [&](const std::string& endpoint, const fbs::StatusReplyT& reply) {
@@ -99,11 +105,14 @@ int run_status(const StatusOptions& options) {
 Action setup_status(CLI::App& verb, const Words&) {
     const auto options = std::make_shared<StatusOptions>();
     add_agent_options(verb, options->agents);
+    options->agents.all_here = true;
     verb.add_flag("--json", options->json, "one JSON array, an object a node");
     verb.footer(
         "Examples:\n"
         "  ringside status\n"
         "  ringside status --hosts ipc:///tmp/a.sock,ipc:///tmp/b.sock --json\n"
+        "Without --job and --hosts, and where this user's resident agent lives (`ringside agent "
+        "--all`): all agents on this host.\n"
         "Exit status: 0 all answered, 2 usage, 4 no agent there, 5 refused");
     return [options] { return run_status(*options); };
 }

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "tools/ringside/process.hpp"
+
 namespace ringside::tools {
 
 TaskFile::TaskFile(int directory, const std::string& step, const schema::TaskNote& note) {
@@ -19,8 +21,8 @@ TaskFile::TaskFile(int directory, const std::string& step, const schema::TaskNot
     if (::write(file.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
         return;
     }
-    auto lock = FileLock::open(directory, aside);
-    if (lock && lock->take(false) == FileLock::Answer::kTaken &&
+    auto lock = agent::FileLock::open(directory, aside);
+    if (lock && lock->take(false) == agent::FileLock::Answer::kTaken &&
         ::renameat(directory, aside.c_str(), directory,
                    schema::task_note_name(note.pid, step).c_str()) == 0) {
         lock_ = std::move(*lock);

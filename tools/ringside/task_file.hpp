@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "agent/control/file_lock.hpp"
 #include "schema/task_note.hpp"
-#include "tools/ringside/file_lock.hpp"
 
 namespace ringside::tools {
 
@@ -19,7 +19,7 @@ public:
     void release() { lock_.release(); }
 
 private:
-    FileLock lock_;
+    agent::FileLock lock_;
 };
 
 /// Takes those of a step away.

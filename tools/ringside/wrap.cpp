@@ -10,10 +10,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -21,6 +19,7 @@
 #include <vector>
 
 #include "agent/control/endpoint.hpp"
+#include "agent/control/pauses.hpp"
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/launch_step.hpp"
 #include "tools/ringside/node_agent.hpp"
@@ -70,31 +69,9 @@ std::uint64_t own_pid_namespace() {
     ::_exit(kExitSignal + signal);
 }
 
-/// When to look after the agent again: one that ends again and again, or can't be started, gets ever longer pauses.
-class Pauses {
-public:
-    bool over() const { return Clock::now() >= next_; }
-    int left_ms() const {
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(next_ - Clock::now());
-        return std::max(0, static_cast<int>(left.count()) + 1);
-    }
-    void begin() {
-        pause_ = Clock::now() - next_ > kLong ? kShort : std::min(2 * pause_, kLong);
-        next_ = Clock::now() + pause_;
-    }
-
-private:
-    using Clock = std::chrono::steady_clock;
-    static constexpr std::chrono::seconds kShort{1}, kLong{64};
-
-    std::chrono::seconds pause_ = kShort;
-    Clock::time_point next_ = Clock::now();
-};
-
 /// Waits for the command, hands it the signals that come, and sees to it that there is an agent meanwhile.
 int wait_for(pid_t pid, NodeAgent& agent, SignalGuard& signals, SignalTwin& twin) {
-    Pauses pauses;
+    agent::Pauses pauses;  // one that ends again and again, or can't be started
     std::string said;
     int status = 0;
     const auto hand_on = [&](int signal) {

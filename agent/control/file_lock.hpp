@@ -1,18 +1,21 @@
 // Locks on whole files that belong to their descriptor (F_OFD_SETLK): they go with the process, however it ends, and no other descriptor of it takes them along.
+// Public.
 #pragma once
 
 #include <string>
+#include <utility>
 
-#include "tools/ringside/process.hpp"
+#include "agent/attach/file_handle.hpp"
+#include "schema/result.hpp"
 
-namespace ringside::tools {
+namespace ringside::agent {
 
 class FileLock {
 public:
     FileLock() = default;
     /// Opens `name` in `directory`, and makes it (0600) where it is missing. Nothing is locked yet.
     /// @errors Internal
-    static Result<FileLock> open(int directory, const std::string& name);
+    static schema::Result<FileLock> open(int directory, const std::string& name);
 
     enum class Answer {
         kTaken,
@@ -25,11 +28,17 @@ public:
     bool others_hold_it() const;
     /// Whether anybody else shares it.
     bool others_share_it() const;
+    /// Whether `name` in `directory` is still this file.
+    bool is_named(int directory, const std::string& name) const;
+    int descriptor() const { return file_.get(); }
 
 private:
-    explicit FileLock(Descriptor file) : file_(std::move(file)) {}
+    explicit FileLock(FileHandle file) : file_(std::move(file)) {}
 
-    Descriptor file_;
+    FileHandle file_;
 };
 
-}  // namespace ringside::tools
+/// Whether anybody holds the file `name` in `directory`; not where there is none.
+bool is_held(int directory, const std::string& name);
+
+}  // namespace ringside::agent
