@@ -51,11 +51,6 @@ def is_there(pid):
     return False
 
 
-def parent_of(pid):
-    with open("/proc/%d/stat" % pid) as file:
-        return int(file.read().rpartition(")")[2].split()[1])
-
-
 def agents_beneath(workspace):
     """Pids of all agents that know the root."""
     found = set()
@@ -104,6 +99,9 @@ def jobs(workspace, program):
     directories = sorted("%s.%s" % (job, node) for job in ids for node in slurm.names)
     check(job_directories(workspace) == directories, "job directories: %s", job_directories(workspace))
     held = {job: agents(workspace, slurm, job) for job in ids}
+    notes = os.path.join(slurm.environment["HOME"], ".ringside", "jobs")
+    check(sorted(sum((os.listdir(os.path.join(notes, job)) for job in ids), [])) == sorted("%s@%s" % (job, node) for job in ids for node in slurm.names),
+          "the agents have not noted where they are")
     pids = {pid for nodes in held.values() for pid in nodes.values()}
     check(all(sorted(nodes) == slurm.names for nodes in held.values()), "agents: %s", held)
     check(len(pids) == 4 and resident.own() == pids, "agents %s, the resident one's are %s", held, resident.own())
@@ -127,7 +125,7 @@ def jobs(workspace, program):
     for name, end in ends.items():
         children[name].wait(expect=end)
     check(in_root(workspace) == [kLock], "left: %s", in_root(workspace))
-    check(os.listdir(os.path.join(slurm.environment["HOME"], ".ringside", "jobs")) == [], "the agents' notes are left")
+    check(os.listdir(notes) == [], "the agents' notes are left")
     check(status(workspace, slurm.environment) == {}, "status: %s", status(workspace, slurm.environment))
     check(agents_beneath(workspace) == {resident.pid}, "agents: %s", agents_beneath(workspace))
     resident.stop()
@@ -152,11 +150,11 @@ def killed(workspace, program):
     first = another(0, "an agent")
     os.kill(first, signal.SIGKILL)
     second = another(first, "another agent")
-    check({parent_of(first_or_second) for first_or_second in [second]} == {resident.pid}, "agent %d is not the resident one's: it is %d's", second, parent_of(second))
+    check(resident.own() == {second}, "agent %d is not the resident one's: those are %s", second, resident.own())
     resident.child.send(signal.SIGKILL)
     resident.child.wait(expect=-signal.SIGKILL)
     third = another(second, "an elected agent")
-    check(open(os.path.join(workspace.root, job, "agent.step")).read() == "0 %d" % third, "the tasks have elected %s", third)
+    check(open(os.path.join(workspace.root, job + ".n1", "agent.step")).read() == "0 %d" % third, "the tasks have elected %s", third)
     # Its lock has gone with it, its file has not.
     resident = Resident(workspace, slurm.environment)
     check(agents(workspace, slurm, job) == {"n1": third}, "the resident agent has taken what was held")
@@ -195,7 +193,7 @@ def plain(workspace, program):
     other.wait(expect=-signal.SIGKILL)
     found = wait_until("the directory to be taken", lambda: (lambda now: now.get("late") not in (None, other.pid) and now)(status(workspace, environment)))
     check(resident.own() == set(found.values()), "agents %s, of the resident one %s", found, resident.own())
-    listed = workspace.json_of("ps", environment) if hasattr(workspace, "json_of") else json.loads(workspace.ringside("ps", "--json", environment=environment).out())
+    listed = json.loads(workspace.ringside("ps", "--json", environment=environment).out())
     check(sorted(each["pid"] for each in listed) == sorted(child.pid for child in children), "ps without a job: %s", listed)
     # A directory that somebody empties keeps its agent as long as its process lives: nobody else knows of that one any more.
     early = os.path.join(workspace.root, "early")

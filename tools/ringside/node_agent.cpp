@@ -151,12 +151,15 @@ Result<void> NodeAgent::enter() {
 
 /// Under the election.
 Result<void> NodeAgent::see_to_agent(bool command_runs) {
+    if (!has_agent()) {
+        // First: once a task is there the resident agent starts one at once.
+        agent::write_wish(directory_.number(),
+                          {options_.member, options_.node, options_.output_root});
+    }
     const Result<void> placed = take_place();
     if (!placed || has_agent()) {
         return placed;
     }
-    agent::write_wish(directory_.number(),
-                      {options_.member, options_.node, options_.output_root});
     return is_residents(command_runs) ? Result<void>() : start(command_runs);
 }
 
