@@ -21,8 +21,8 @@ struct AgentOptions {
     bool compress = false;
     bool record_shapes = false;
     bool profile_memory = false;
-    bool all = false;         ///< a user's resident agent, which holds no directory itself
-    bool while_used = false;  ///< one of that one's: ends when nobody uses its directory
+    bool all = false;          ///< a user's resident agent, which holds no directory itself
+    bool while_used = false;   ///< one of that one's: ends when nobody uses its directory
     std::string while_locked;  ///< a file: the agent ends when nobody else holds a lock on it
     std::optional<std::string>
         rendezvous;  ///< the job under which other hosts find this agent; none: they don't
