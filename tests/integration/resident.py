@@ -99,13 +99,13 @@ def jobs(workspace, program):
     directories = sorted("%s.%s" % (job, node) for job in ids for node in slurm.names)
     check(job_directories(workspace) == directories, "job directories: %s", job_directories(workspace))
     held = {job: agents(workspace, slurm, job) for job in ids}
-    notes = os.path.join(slurm.environment["HOME"], ".ringside", "jobs")
-    check(sorted(sum((os.listdir(os.path.join(notes, job)) for job in ids), [])) == sorted("%s@%s" % (job, node) for job in ids for node in slurm.names),
-          "the agents have not noted where they are")
     pids = {pid for nodes in held.values() for pid in nodes.values()}
     check(all(sorted(nodes) == slurm.names for nodes in held.values()), "agents: %s", held)
     check(len(pids) == 4 and resident.own() == pids, "agents %s, the resident one's are %s", held, resident.own())
     check(agents_beneath(workspace) == pids | {resident.pid}, "there are other agents: %s, not of %s", agents_beneath(workspace), held)
+    notes = os.path.join(slurm.environment["HOME"], ".ringside", "jobs")
+    check(sorted(sum((os.listdir(os.path.join(notes, job)) for job in ids), [])) == sorted("%s@%s" % (job, node) for job in ids for node in slurm.names),
+          "the agents have not noted where they are")
     check(set(status(workspace, slurm.environment).values()) == pids, "status without a job: %s", status(workspace, slurm.environment))
     told = workspace.ringside("status", environment=slurm.environment).out()
     check("resident agent with pid %d" % resident.pid in told and "4 job directories" in told, "status says: %s", told)
