@@ -143,7 +143,7 @@ Result<void> NodeAgent::enter() {
             break;
         }
     }
-    const Result<void> done = see_to_agent(false);
+    Result<void> done = see_to_agent(false);
     follow();
     election_.release();
     return done;
@@ -156,7 +156,7 @@ Result<void> NodeAgent::see_to_agent(bool command_runs) {
         agent::write_wish(directory_.number(),
                           {options_.member, options_.node, options_.output_root});
     }
-    const Result<void> placed = take_place();
+    Result<void> placed = take_place();
     if (!placed || has_agent()) {
         return placed;
     }
@@ -199,7 +199,7 @@ Result<void> NodeAgent::keep() {
     if (!elect(Wait::kNot)) {
         return {};  // another task is at it
     }
-    const Result<void> done = see_to_agent(true);
+    Result<void> done = see_to_agent(true);
     follow();
     election_.release();
     return done;
