@@ -65,7 +65,10 @@ LaunchStep launch_step(const std::function<std::string(const char*)>& variable,
             break;
         }
     }
-    step.ranks_here = numbers_of(variable("SLURM_GTIDS"));
+    // What another launcher starts in a step has Slurm's variables of its parent: mpirun's daemon is the task, its ranks are none.
+    if (numbers_of(variable("SLURM_PROCID")) == std::vector{step.rank}) {
+        step.ranks_here = numbers_of(variable("SLURM_GTIDS"));
+    }
     const std::string slurm_job = variable("SLURM_JOB_ID");
     if (!slurm_job.empty()) {
         const std::string slurm_node = variable("SLURMD_NODENAME");

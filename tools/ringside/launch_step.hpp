@@ -11,10 +11,11 @@ namespace ringside::tools {
 struct LaunchStep {
     std::string
         job;  ///< the job directory's name: the same for all tasks of the job on this node, and for no others
-    std::string step;                      ///< whose tasks end together
-    std::string node;                      ///< empty: the host's name
-    std::int32_t rank = -1;                ///< as the shim will find it
-    std::vector<std::int32_t> ranks_here;  ///< of the step on this node; empty: unknown
+    std::string step;        ///< whose tasks end together
+    std::string node;        ///< empty: the host's name
+    std::int32_t rank = -1;  ///< as the shim will find it
+    std::vector<std::int32_t>
+        ranks_here;  ///< of the step on this node; empty: unknown, or the rank is not Slurm's
     std::string
         member;  ///< the job as its user names it, under which other hosts find its agents (agent/control/rendezvous.hpp)
 };

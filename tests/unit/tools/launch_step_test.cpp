@@ -79,7 +79,17 @@ TEST_CASE("launch step: a task's rank as its shim finds it, and the ranks beside
     CHECK(step_of({{"SLURM_PROCID", "5"}}).rank == 5);
     CHECK(step_of({{"SLURM_PROCID", "5"}, {"RANK", "7"}}).rank == 7);
     CHECK(step_of({{"RANK", "none"}, {"PMI_RANK", "2"}}).rank == 2);
-    const LaunchStep step = step_of({{"SLURM_JOB_ID", "1"}, {"SLURM_GTIDS", "4,5,6"}});
+    const LaunchStep step =
+        step_of({{"SLURM_JOB_ID", "1"}, {"SLURM_PROCID", "5"}, {"SLURM_GTIDS", "4,5,6"}});
     CHECK(step.ranks_here == std::vector<std::int32_t>{4, 5, 6});
-    CHECK(step_of({{"SLURM_GTIDS", ""}}).ranks_here.empty());
+    CHECK(step_of({{"SLURM_PROCID", "5"}, {"SLURM_GTIDS", ""}}).ranks_here.empty());
+}
+
+TEST_CASE("launch step: beside a rank of mpirun's in a Slurm step are none of the step's tasks") {
+    const LaunchStep step = step_of({{"SLURM_JOB_ID", "1"},
+                                     {"SLURM_PROCID", "0"},
+                                     {"SLURM_GTIDS", "0"},
+                                     {"OMPI_COMM_WORLD_RANK", "3"}});
+    CHECK(step.rank == 3);
+    CHECK(step.ranks_here.empty());
 }
