@@ -1,18 +1,23 @@
 #!/usr/bin/python3
-"""Tasks that other launchers start through ringside-wrap: Open MPI's mpirun, torchrun. One agent on the node, all ranks captured, the launcher's own end.
+"""Tasks that other launchers start through ringside-wrap: Open MPI's mpirun, on this host and over the nodes of a Slurm's job, and torchrun. One agent a node,
+all ranks captured, the launcher's own end.
 
-    launchers.py mpirun PROGRAM | torchrun
+    launchers.py mpirun PROGRAM | nodes PROGRAM | torchrun
 """
 import json
 import os
+import shlex
 import shutil
 import sys
 
 from harness import check, free_port, kPython, kWorkloads, main, skip, wait_until
 from rsd.index import Job
-from slurm import kWrap
+from slurm import in_trace, job_directories, kWrap
+from slurm_host import Slurm
 
 kRanks = 4
+kNodes, kTasks = 3, 2
+kLong = "6s"  # after which of all the tasks on a node that could have said a word each one has
 
 
 def environment_of(workspace):
@@ -44,28 +49,70 @@ def nothing_stays(workspace):
     wait_until("the directory to go", lambda: not os.listdir(workspace.root))
 
 
-def mpirun(workspace):
-    launcher = shutil.which("mpirun.openmpi")
-    if launcher is None:
-        skip("no mpirun.openmpi here (tools/setup --all installs openmpi-bin)")
-    for status in (0, 3):
-        leave = workspace.path("leave.%d" % status)
+class Ranks:
+    """What mpirun starts: each rank marks numbers until it may leave, and ends with `status`."""
+
+    def __init__(self, workspace, name, ranks, status):
+        self.workspace, self.name, self.ranks, self.status = workspace, name, ranks, status
+        self.leave = workspace.path("leave-" + name)
+
+    def command(self, *options):
+        launcher = shutil.which("mpirun.openmpi")
+        if launcher is None:
+            skip("no mpirun.openmpi here (tools/setup --all installs openmpi-bin)")
         script = "%s %s.$OMPI_COMM_WORLD_RANK 1 1000000 & while [ ! -e %s ]; do sleep 0.05; done; kill $!; wait; exit %d" % (
-            sys.argv[2], workspace.path("numbers-%d" % status), leave, status)
-        child = workspace.start("mpirun-%d" % status, [launcher, "--allow-run-as-root", "--oversubscribe", "-np", str(kRanks), kWrap, "sh", "-c", script],
-                                environment_of(workspace))
-        wait_until("the ranks", lambda: all(os.path.exists(workspace.path("numbers-%d.%d" % (status, rank))) for rank in range(kRanks)), children=[child])
-        check_captured(workspace, "mpirun-%d" % status, kRanks)
-        open(leave, "w").close()
-        child.wait(expect=status)
-        if status != 0:
+            sys.argv[2], self.workspace.path("numbers-" + self.name), self.leave, self.status)
+        return [launcher, "--allow-run-as-root", "-np", str(self.ranks), *options, kWrap, "sh", "-c", script]
+
+    def await_all(self, child):
+        wait_until("the ranks", lambda: all(os.path.exists(self.workspace.path("numbers-%s.%d" % (self.name, rank))) for rank in range(self.ranks)),
+                   children=[child])
+
+    def end(self, child):
+        open(self.leave, "w").close()
+        child.wait(expect=self.status)
+        root = self.workspace.root
+        if self.status != 0:
             # mpirun kills the others then: it may be that nobody is left who would take the directory away.
-            wait_until("the agent's end", lambda: not any("agent.sock" in names for _, _, names in os.walk(workspace.root)))
-            left = [name for _, _, names in os.walk(workspace.root) for name in names]
+            wait_until("the agents' end", lambda: not any("agent.sock" in names for _, _, names in os.walk(root)))
+            left = [name for _, _, names in os.walk(root) for name in names]
             check(not [name for name in left if name.replace(".", "").isdigit()], "segments stay: %s", left)
-            for name in os.listdir(workspace.root):
-                shutil.rmtree(os.path.join(workspace.root, name))
-        nothing_stays(workspace)
+            for name in os.listdir(root):
+                shutil.rmtree(os.path.join(root, name))
+        nothing_stays(self.workspace)
+
+
+def mpirun(workspace):
+    for status in (0, 3):
+        ranks = Ranks(workspace, "mpirun-%d" % status, kRanks, status)
+        child = workspace.start(ranks.name, ranks.command("--oversubscribe"), environment_of(workspace))
+        ranks.await_all(child)
+        check_captured(workspace, ranks.name, kRanks)
+        ranks.end(child)
+
+
+def nodes(workspace):
+    """mpirun starts a daemon on each node by srun, and that the ranks: their Slurm variables are the daemon's. mpirun itself is on a node (sbatch) or not (salloc)."""
+    slurm = Slurm(workspace, kNodes)
+    placed = ("--map-by", "slot", "--bind-to", "none")
+    for how, starter in (("sbatch", ("sbatch", "--wait", "-o", workspace.path("out", "batch-%j"), "--wrap")), ("salloc", ("salloc",))):
+        for status in (0, 3):
+            ranks = Ranks(workspace, "%s-%d" % (how, status), kNodes * kTasks, status)
+            command = ranks.command(*placed)
+            child = workspace.start(ranks.name, [starter[0], "-N%d" % kNodes, "--ntasks-per-node=%d" % kTasks, *starter[1:],
+                                                 *([shlex.join(command)] if how == "sbatch" else command)], slurm.environment)
+            ranks.await_all(child)
+            job = slurm.await_job([child])
+            check(job_directories(workspace) == ["%s.%s" % (job, name) for name in slurm.names], "job directories: %s", job_directories(workspace))
+            read, told = in_trace(workspace, slurm, job, "traced-" + ranks.name, "300ms" if status else kLong)
+            there = sorted((each["node"], each["rank"], each["verdict"]) for each in told["processes"] if each["events"] > 0)
+            check(there == [(name, kTasks * n + t, "captured") for n, name in enumerate(slurm.names) for t in range(kTasks)], "of the ranks it says %s", told["processes"])
+            in_dumps = sorted((dump.header.node, dump.processes[process].rank) for dump in read.dumps for process, _ in dump.lanes)
+            check(in_dumps == [(node, rank) for node, rank, _ in there], "in the dumps: %s", in_dumps)
+            ranks.end(child)
+            wait_until("the job's end", lambda: not slurm.jobs())
+            check(slurm.ended_as(job) == ("FAILED" if status else "COMPLETED", "%d:0" % status), "Slurm says that it ended as %s", slurm.ended_as(job))
+            print("%s: job %s, %d ranks captured on %d nodes" % (how, job, len(there), len(read.dumps)), flush=True)
 
 
 def torchrun(workspace):
@@ -86,7 +133,7 @@ def torchrun(workspace):
         nothing_stays(workspace)
 
 
-kCases = {"mpirun": mpirun, "torchrun": torchrun}
+kCases = {"mpirun": mpirun, "nodes": nodes, "torchrun": torchrun}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in kCases:

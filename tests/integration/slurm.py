@@ -47,9 +47,9 @@ def told_of_tasks(text):
     return told
 
 
-def in_trace(workspace, slurm, job, name):
+def in_trace(workspace, slurm, job, name, duration="300ms"):
     output = workspace.path(name)
-    done = workspace.ringside("trace", "--job", job, "--duration", "300ms", "-o", output, "--json", environment=slurm.environment)
+    done = workspace.ringside("trace", "--job", job, "--duration", duration, "-o", output, "--json", environment=slurm.environment)
     index = Job(output)
     check(not index.problems(), "%s, the reader: %s", name, "; ".join(index.problems()))
     return index, json.loads(done.out())
