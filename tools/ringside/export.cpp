@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "tools/ringside/command.hpp"
@@ -51,12 +52,6 @@ std::string as_text(const std::string& path, const viewer_export::ChromeCounts& 
            "; open it in https://ui.perfetto.dev or chrome://tracing\n";
 }
 
-Result<viewer_export::ChromeCounts> write(const viewer_export::model::Job& job,
-                                          const std::string& path) {
-    const Progress progress("writing " + path);
-    return viewer_export::write_chrome(job, path);
-}
-
 int run_export(Options options) {
     if (!ends_with(options.output, ".json")) {
         return fail(
@@ -68,11 +63,14 @@ int run_export(Options options) {
         return fail(target.error());
     }
     options.input.corrected = !options.no_clock_correction;
-    const auto job = load_input(options.input);
+    std::optional<Progress> progress("reading dumps");
+    const auto job = load_input(options.input, *progress);
     if (!job) {
         return fail(job.error());
     }
-    const auto counts = write(*job, options.output);
+    const auto counts =
+        viewer_export::write_chrome(*job, options.output, {.tell = shown_by(*progress)});
+    progress.reset();
     if (!counts) {
         return fail(counts.error());
     }

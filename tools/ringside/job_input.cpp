@@ -8,7 +8,6 @@
 
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/offline_join.hpp"
-#include "tools/ringside/progress.hpp"
 #include "viewer_export/load/job_loader.hpp"
 
 namespace ringside::tools {
@@ -27,7 +26,7 @@ bool needs_join(const Job& job) {
 
 }  // namespace
 
-Result<Job> load_input(const JobInput& input) {
+Result<Job> load_input(const JobInput& input, Progress& progress) {
     LoadRequest request;
     request.corrected = input.corrected;
     for (const std::string& path : input.paths) {
@@ -40,9 +39,7 @@ Result<Job> load_input(const JobInput& input) {
         }
         request.inputs.emplace_back(path);
     }
-    const Progress progress("reading " + (input.paths.size() == 1
-                                              ? input.paths[0]
-                                              : std::to_string(input.paths.size()) + " files"));
+    request.tell = shown_by(progress);
     auto job = load_job(request);
     if (!job) {
         return job;
@@ -53,6 +50,7 @@ Result<Job> load_input(const JobInput& input) {
     if (!needs_join(*job)) {
         return job;
     }
+    progress.tell("joining the nodes' calls");
     const auto index = join_offline(*job, input.corrected);
     if (!index) {
         return index.error();
@@ -60,6 +58,12 @@ Result<Job> load_input(const JobInput& input) {
     say("no job index beside the dumps: joined offline, clocks from the calls themselves");
     request.index = *index;
     return load_job(request);
+}
+
+viewer_export::model::Tell shown_by(Progress& progress) {
+    return [&progress](const char* what, std::uint64_t done, std::uint64_t total) {
+        progress.tell(what, done, total);
+    };
 }
 
 int damage_status(const Job& job) {

@@ -80,12 +80,13 @@ Progress::~Progress() {
 void Progress::tell(const std::string& what, std::uint64_t done, std::uint64_t total,
                     bool at_once) {
     const std::lock_guard lock(mutex_);
+    const bool news = what_ != what || (at_once && !shows_);
     what_ = what;
     done_ = done;
     total_ = total;
     shows_ |= at_once;
-    // A phase that is over before the thread looks is said all the same.
-    if (shows_) {
+    // A phase that is over before the thread looks is said all the same; of how far it is, the thread tells.
+    if (shows_ && news) {
         show();
     }
 }

@@ -223,12 +223,15 @@ Result<void> show(const Options& options, const fbs::TraceReplyT& reply) {
         files.push_back(node->path);
     }
     files.push_back(reply.job_index);
-    const auto job = load_input({files, true});
+    std::optional<Progress> progress("reading dumps");
+    const auto job = load_input({files, true}, *progress);
     if (!job) {
         return job.error();
     }
-    const auto text =
-        options.json ? viewer_export::table_json(*job, {}) : viewer_export::render_table(*job, {});
+    const viewer_export::TableOptions how{.tell = shown_by(*progress)};
+    const auto text = options.json ? viewer_export::table_json(*job, how)
+                                   : viewer_export::render_table(*job, how);
+    progress.reset();
     if (!text) {
         return text.error();
     }

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tools/ringside/command.hpp"
@@ -29,15 +30,18 @@ std::string sort_keys() {
 
 int run_table(Options options) {
     options.input.corrected = !options.no_clock_correction;
-    const auto job = load_input(options.input);
+    std::optional<Progress> progress("reading dumps");
+    const auto job = load_input(options.input, *progress);
     if (!job) {
         return fail(job.error());
     }
+    options.table.tell = shown_by(*progress);
     const auto text = options.json ? viewer_export::table_json(*job, options.table)
                                    : viewer_export::render_table(*job, options.table);
     if (!text) {
         return fail(text.error());
     }
+    progress.reset();
     const auto printed = print(*text);
     return printed ? damage_status(*job) : fail(printed.error());
 }

@@ -57,7 +57,9 @@ schema::Result<void> JobBuilder::add_dump(DumpReader& reader) {
             add_footer(*footer);
         }
         dumps_.back().chunk_offset = reader.offset();
+        if (tell_) tell_("reading dumps", bytes_read_ + reader.offset(), bytes_);
     }
+    bytes_read_ += reader.offset();
     if (auto damage = reader.damage()) job_.damage.push_back(std::move(*damage));
     return {};
 }

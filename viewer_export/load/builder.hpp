@@ -20,6 +20,7 @@
 #include "viewer_export/load/dump_reader.hpp"
 #include "viewer_export/model/context.hpp"
 #include "viewer_export/model/job.hpp"
+#include "viewer_export/model/progress.hpp"
 
 namespace ringside::viewer_export::load {
 
@@ -64,6 +65,10 @@ struct LaneState {
 
 class JobBuilder {
 public:
+    /// @param tell   borrowed
+    /// @param bytes  of all dumps that will be read
+    JobBuilder(const model::Tell& tell, std::uint64_t bytes) : tell_(tell), bytes_(bytes) {}
+
     /// Reads a dump's chunks into the job.
     /// @errors Input: it and another dump of the same node are of different boots
     schema::Result<void> add_dump(DumpReader& reader);
@@ -107,6 +112,7 @@ private:
     void pair_process(Index process);
 
     // finish.cpp: still in ticks, then in nanoseconds
+    void finish_lanes();
     void finish_lane(Index lane);
     void add_open_ranges(Index lane);
     Index request_of(Index process, model::Context context);
@@ -135,6 +141,9 @@ private:
     std::map<std::tuple<Index, Index, std::uint32_t, schema::PayloadType>, Index> attribute_table_;
     std::vector<Dump> dumps_;
     std::uint64_t damaged_blocks_ = 0;
+    const model::Tell& tell_;
+    std::uint64_t bytes_;
+    std::uint64_t bytes_read_ = 0;  ///< of the dumps before the one being read
 };
 
 }  // namespace ringside::viewer_export::load

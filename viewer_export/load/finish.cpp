@@ -33,7 +33,7 @@ bool outer_first(const model::Range& a, const model::Range& b) {
 
 model::Job JobBuilder::finish(const fbs::JobIndex* index, bool corrected) {
     for (Index i = 0; i < job_.processes.size(); ++i) pair_process(i);
-    for (Index i = 0; i < job_.lanes.size(); ++i) finish_lane(i);
+    finish_lanes();
     finish_events();
     settle_ends();
     leave_out_events();
@@ -94,6 +94,16 @@ void JobBuilder::add_open_ranges(Index lane_index) {
                                kNone, 0, 0, schema::record_source(header.flags),
                                schema::record_detail(header.flags), End::kOpen, is_operator,
                                attributes_of(lane.process, header.name.value)});
+    }
+}
+
+void JobBuilder::finish_lanes() {
+    const std::uint64_t all = job_.ranges();
+    std::uint64_t done = 0;
+    for (Index i = 0; i < job_.lanes.size(); ++i) {
+        if (tell_) tell_("putting events in order", done, all);
+        done += job_.lanes[i].ranges.size();
+        finish_lane(i);
     }
 }
 

@@ -82,6 +82,16 @@ Result<Inputs> collect(const LoadRequest& request) {
     return inputs;
 }
 
+std::uint64_t bytes_of(const std::vector<fs::path>& dumps) {
+    std::uint64_t bytes = 0;
+    for (const fs::path& path : dumps) {
+        std::error_code code;
+        const std::uintmax_t size = fs::file_size(path, code);
+        bytes += code ? 0 : size;
+    }
+    return bytes;
+}
+
 /// Reads the index, if there is one. A damaged one is noted and left out: the dumps are worth showing without.
 Result<std::optional<load::JobIndexFile>> read_index(const LoadRequest& request,
                                                      const Inputs& inputs,
@@ -116,7 +126,7 @@ Result<model::Job> load_job(const LoadRequest& request) {
     std::vector<model::Damage> damage;
     auto index = read_index(request, *inputs, damage);
     if (!index) return index.error();
-    load::JobBuilder builder;
+    load::JobBuilder builder(request.tell, bytes_of(inputs->dumps));
     for (const fs::path& path : inputs->dumps) {
         auto reader = load::DumpReader::open(path);
         if (!reader) return reader.error();

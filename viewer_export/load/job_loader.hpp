@@ -8,6 +8,7 @@
 
 #include "schema/result.hpp"
 #include "viewer_export/model/job.hpp"
+#include "viewer_export/model/progress.hpp"
 
 namespace ringside::viewer_export {
 
@@ -18,6 +19,7 @@ struct LoadRequest {
     bool corrected = true;
     /// A JobIndex as a bare FlatBuffer (no frame), made by an offline join: used instead of any file. Borrowed for the call.
     std::span<const std::uint8_t> index = {};
+    model::Tell tell = {};  ///< bytes read, then events put in order
 };
 
 /// Reads everything that is readable. What is damaged is loaded up to the damage and noted in Job::damage: the caller decides what that

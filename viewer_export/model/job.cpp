@@ -45,6 +45,12 @@ std::string Process::command() const {
     return result;
 }
 
+std::uint64_t Job::ranges() const {
+    std::uint64_t count = 0;
+    for (const Lane& lane : lanes) count += lane.ranges.size();
+    return count;
+}
+
 std::int64_t Job::clock_bound_ns() const {
     std::int64_t bound = 0;
     for (const Node& node : nodes) {

@@ -239,6 +239,8 @@ struct Job {
     const Process& process_of_lane(Index lane) const { return processes[lanes[lane].process]; }
     /// @return the greatest bound of the nodes' clocks, 0 where there is one node or no index
     std::int64_t clock_bound_ns() const;
+    /// @return how many there are, on all lanes
+    std::uint64_t ranges() const;
 };
 
 }  // namespace ringside::viewer_export::model

@@ -107,7 +107,7 @@ schema::Result<ChromeCounts> write_chrome(const model::Job& job, const std::file
     const std::int64_t base_ns = first_ns(job);
     write_head(job, base_ns, json);
     json.begin_array();
-    chrome::EventWriter events(job, json, base_ns);
+    chrome::EventWriter events(job, json, base_ns, options.tell);
     events.write();
     json.text("\n");
     json.end_array();

@@ -8,11 +8,13 @@
 
 #include "schema/result.hpp"
 #include "viewer_export/model/job.hpp"
+#include "viewer_export/model/progress.hpp"
 
 namespace ringside::viewer_export {
 
 struct ChromeOptions {
     std::string trace_name = {};  ///< empty: the path
+    model::Tell tell = {};        ///< events written, of about so many
 };
 
 /// What was written. slices = ranges + asyncs + rpc_halves + iterations.

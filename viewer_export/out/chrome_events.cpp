@@ -33,13 +33,16 @@ bool is_user_range(const model::Range& range) {
 
 }  // namespace
 
-EventWriter::EventWriter(const model::Job& job, JsonWriter& json, std::int64_t base_ns)
+EventWriter::EventWriter(const model::Job& job, JsonWriter& json, std::int64_t base_ns,
+                         const model::Tell& tell)
     : job_(job),
       json_(json),
       base_ns_(base_ns),
       memory_name_(job.names.find(schema::kMemoryName)),
       tracks_(job),
-      names_(job) {
+      names_(job),
+      tell_(tell),
+      expected_elements_(expected_elements()) {
     for (std::vector<std::string>& heads : heads_) heads.resize(job.names.size());
     requests_.resize(job.halves.size());
 }
@@ -59,8 +62,9 @@ void EventWriter::write() {
 }
 
 void EventWriter::begin_element() {
-    if (first_) {
-        first_ = false;
+    constexpr std::uint64_t kBetween = 1 << 14;
+    if (tell_ && elements_ % kBetween == 0) tell_("writing events", elements_, expected_elements_);
+    if (elements_++ == 0) {
         json_.text("\n");
     } else {
         json_.newline_comma();

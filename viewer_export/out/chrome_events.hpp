@@ -15,7 +15,9 @@ namespace ringside::viewer_export::chrome {
 class EventWriter {
 public:
     /// @param base_ns  what `ts` counts from
-    EventWriter(const model::Job& job, JsonWriter& json, std::int64_t base_ns);
+    /// @param tell     borrowed
+    EventWriter(const model::Job& job, JsonWriter& json, std::int64_t base_ns,
+                const model::Tell& tell);
 
     /// Writes all events as elements of an array, without its brackets.
     void write();
@@ -48,6 +50,7 @@ private:
                   const model::Half& to, std::int64_t to_ns, model::Index to_index);
     const std::string& request_args(model::Index request);
     // chrome_steps.cpp
+    std::uint64_t expected_elements() const;
     void iterations();
     void forward_flows();
 
@@ -72,7 +75,9 @@ private:
     std::vector<std::string> sets_;                ///< by attribute set: its args
     std::vector<std::string> requests_;            ///< by half: args of what it serves
     std::uint64_t next_flow_ = 1;
-    bool first_ = true;
+    const model::Tell& tell_;
+    std::uint64_t elements_ = 0;  ///< begun
+    std::uint64_t expected_elements_;
 };
 
 }  // namespace ringside::viewer_export::chrome

@@ -69,6 +69,17 @@ const Forward* forward_of(const std::vector<Forward>& forwards, const model::Ran
 
 }  // namespace
 
+/// About as many as there will be: most are a range each, a joined call is six, a backward operator has an arrow.
+std::uint64_t EventWriter::expected_elements() const {
+    std::uint64_t count =
+        job_.ranges() + job_.asyncs.size() + job_.values.size() + 3 * job_.halves.size();
+    for (const model::Lane& lane : job_.lanes) {
+        count += 2 * static_cast<std::uint64_t>(
+                         std::count_if(lane.ranges.begin(), lane.ranges.end(), is_backward));
+    }
+    return count;
+}
+
 void EventWriter::iterations() {
     std::map<std::pair<Index, Index>, std::vector<const model::Value*>>
         boundaries;  // (process, name)

@@ -8,6 +8,7 @@
 
 #include "schema/result.hpp"
 #include "viewer_export/model/job.hpp"
+#include "viewer_export/model/progress.hpp"
 
 namespace ringside::viewer_export {
 
@@ -16,6 +17,7 @@ struct TableOptions {
     std::size_t row_limit = 100;  ///< 0: all
     bool full_names = false;      ///< else names are cut to 52 characters and `...`
     bool internal = false;        ///< torch's own messages too
+    model::Tell tell = {};        ///< ranges added up
 };
 
 /// One group: (name, node id), and what became of its calls.

@@ -99,7 +99,13 @@ public:
 
     std::vector<TableRow> rows() {
         memory_ = model::memory_events(job_);
-        for (Index i = 0; i < job_.lanes.size(); ++i) add_lane(i);
+        const std::uint64_t all = job_.ranges();
+        std::uint64_t done = 0;
+        for (Index i = 0; i < job_.lanes.size(); ++i) {
+            if (options_.tell) options_.tell("adding up", done, all);
+            add_lane(i);
+            done += job_.lanes[i].ranges.size();
+        }
         for (const model::AsyncRange& range : job_.asyncs) add_async(range);
         for (Index i = 0; i < job_.calls.size(); ++i) add_call(i);
         return merged();
