@@ -93,6 +93,12 @@ schema::Result<FileHandle> open_directory(const std::string& root, const std::st
     return directory;
 }
 
+/// Of our pid namespace, and nobody has its pid. One that has died and is not waited for yet still has it.
+bool is_nobody(const schema::SegmentId& id) {
+    return id.pid_namespace == own_pid_namespace() && ::kill(static_cast<pid_t>(id.pid), 0) != 0 &&
+           errno == ESRCH;
+}
+
 /// Whether `name` in `directory` is the very file or directory that we have open.
 bool is_same(int open, int directory, const char* name) {
     struct stat ours {
@@ -210,14 +216,15 @@ std::vector<std::unique_ptr<MappedSegment>> JobDirectory::scan(
 }
 
 void JobDirectory::remove_stillborn(const schema::SegmentId& id) {
-    // A process that died between making its file and finishing it: nobody holds the lock, and it has had time enough.
+    // A process that died between making its file and finishing it: nobody holds the lock, and it is gone or has had time enough.
     constexpr std::int64_t kEnoughS = 10;
     const std::string name = segment_name(id);
     const FileHandle file(
         ::openat(directory_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-        status.st_uid != ::geteuid() || ::time(nullptr) - status.st_mtime < kEnoughS)
+        status.st_uid != ::geteuid() ||
+        (!is_nobody(id) && ::time(nullptr) - status.st_mtime < kEnoughS))
         return;
     struct flock lock {};
     lock.l_type = F_WRLCK;

@@ -156,7 +156,7 @@ def alone(workspace, _):
     without = workspace.run("without", [kWrap, "sh", "-c", "exit 4"], dict(environment, RINGSIDE_DIR="/proc/none"), expect=4)
     check("without an agent" in without.err(), "it says %r", without.err())
     last = workspace.run("last", [kWrap, "sh", "-c", "exit 5"], environment, expect=5)
-    check(not os.path.exists(os.path.join(workspace.root, "default")), "left: %s\n%s", os.listdir(workspace.root), last.err())
+    check(not os.path.exists(os.path.join(workspace.root, "default")), "left: %s\n%s", [names for _, _, names in os.walk(workspace.root)], last.err())
 
 
 def state_of(pid):

@@ -2,11 +2,13 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 
 #include "agent/attach/job_directory.hpp"
+#include "agent/attach/process_life.hpp"
 #include "tests/unit/agent_data/fake_job.hpp"
 
 using namespace ringside;
@@ -90,6 +92,30 @@ TEST_CASE(
     struct stat status {};
     REQUIRE(::stat(top.sub("victim").c_str(), &status) == 0);
     CHECK(status.st_size == 0);
+}
+
+TEST_CASE(
+    "directory: a segment that its process never finished goes once that is gone, not while it may "
+    "live") {
+    TemporaryDirectory top;
+    auto directory = JobDirectory::open(top.path(), "job", "node");
+    REQUIRE(directory);
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    REQUIRE(::waitpid(child, nullptr, 0) == child);
+    const auto made = [&](std::uint64_t pid_namespace, pid_t pid) {
+        const std::string path =
+            top.sub("job/" + segment_name({pid_namespace, static_cast<std::uint32_t>(pid), 1}));
+        ::close(::open(path.c_str(), O_CREAT | O_WRONLY, 0600));
+        return path;
+    };
+    const std::string gone = made(own_pid_namespace(), child);
+    const std::string lives = made(own_pid_namespace(), ::getpid());
+    const std::string elsewhere = made(own_pid_namespace() + 1, child);
+    CHECK(directory->scan({}).empty());
+    CHECK_FALSE(std::filesystem::exists(gone));
+    CHECK(std::filesystem::exists(lives));
+    CHECK(std::filesystem::exists(elsewhere));
 }
 
 TEST_CASE("control page: one of another layout is refused with what to do") {
