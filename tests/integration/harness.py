@@ -6,7 +6,6 @@ beneath ../../build, so that a test can be run by hand. A test kills only what i
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,11 +22,13 @@ kShim = os.environ.get("RINGSIDE_SHIM", os.path.join(kBuild, "inject", "librings
 kPython = os.environ.get("RINGSIDE_PYTHON_FOR_JOBS", "/usr/bin/python3")
 kWorkloads = os.path.join(kSource, "tests", "workloads")
 kSkipped = 77
+kKeep = os.environ.get("RINGSIDE_KEEP")  # whether what a test made stays, to be looked at
 
 for folder in (kWorkloads, os.path.join(kSource, "tests", "reader"), os.path.join(kSource, "tests", "oracle")):
     sys.path.insert(0, os.path.abspath(folder))
 
 import conditions
+import leftovers
 
 # A shell's background job has Ctrl-C ignored, and so would all that it starts: tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -175,6 +176,7 @@ class Workspace:
         self.name = name
         self.root = tempfile.mkdtemp(prefix="rs-%s-" % name[:8], dir="/dev/shm")
         self.disk = tempfile.mkdtemp(prefix="rs-%s-" % name, dir=os.environ.get("TMPDIR", "/tmp"))
+        self.survivor = None if kKeep else leftovers.Survivor(self.root, self.disk)
         self.children = []
         self.at_leave = []
         self.at_exit = []
@@ -234,9 +236,9 @@ class Workspace:
             for undo in self.at_leave:
                 every.callback(undo)
         left = self.left_behind()
-        if not os.environ.get("RINGSIDE_KEEP"):
-            shutil.rmtree(self.root, ignore_errors=True)
-            shutil.rmtree(self.disk, ignore_errors=True)
+        if self.survivor:
+            left += leftovers.clear_away(self.root, self.disk)
+            self.survivor.release()
         if failure is None:
             check(not left, "left behind: %s", "; ".join(left))
 
@@ -252,12 +254,7 @@ class Workspace:
 
     def left_behind(self):
         """Processes that know our folders, and what lies in the shared-memory root: after a run nothing of ours remains."""
-        left = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError):
-                with open("/proc/%s/environ" % pid, "rb") as environment:
-                    if self.root.encode() in environment.read() and int(pid) != os.getpid():
-                        left.append("process %s: %s" % (pid, _text("/proc/%s/cmdline" % pid).replace("\0", " ")))
+        left = ["process %d: %s" % found for found in leftovers.processes_of(self.root, self.disk).items()]
         for folder, _, files in os.walk(self.root):
             left += [os.path.join(folder, f) for f in files if f not in kOfTheJobDirectory]
         return left
