@@ -208,6 +208,7 @@ def progress(workspace, program):
     check("ringside: capturing ..." in lines and "\033" not in "".join(lines) and len(lines) == len(set(lines)), "elsewhere: %s", lines)
     short = workspace.ringside("trace", "--hosts", node.endpoint, "--duration", "100ms", "-o", workspace.path("short"))
     check(short.err() == "", "a short one says %r", short.err())
+    check(os.listdir(workspace.path("output", "node")) == [], "in the agent's output: %s", os.listdir(workspace.path("output", "node")))
 
 
 def foreign(workspace, _):

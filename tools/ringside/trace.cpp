@@ -150,6 +150,8 @@ Result<std::vector<std::string>> bring_together(const fbs::TraceReplyT& reply,
             return path.error();
         }
         paths.push_back(*path);
+        // The capture's own folder in the agent's output: with its last file it goes, too.
+        ::rmdir(std::filesystem::path(source).parent_path().c_str());
     }
     return paths;
 }
