@@ -163,7 +163,12 @@ std::optional<AgentOptions> parse_options(int argc, char** argv, int& exit_code)
     set_defaults(options);
     auto key = find_key(options.key_file);
     if (key) options.key = std::move(*key);
-    if (auto checked = key ? check(options) : schema::Result<void>(key.error()); !checked) {
+    // Who is on this host is served without one.
+    const bool needs_key = is_tcp(options.endpoint) || !options.key_file.empty();
+    if (!key && !needs_key)
+        std::fprintf(stderr, "ringside-agent: %s\n", key.error().message.c_str());
+    if (auto checked = key || !needs_key ? check(options) : schema::Result<void>(key.error());
+        !checked) {
         std::fprintf(stderr, "ringside-agent: %s\n", checked.error().message.c_str());
         exit_code = static_cast<int>(checked.error().code);
         return std::nullopt;
