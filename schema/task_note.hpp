@@ -44,6 +44,10 @@ inline bool is_task_note(std::string_view name) {
     return name.substr(0, kTaskNotePrefix.size()) == kTaskNotePrefix &&
            name.find('.') != name.npos && name.find('.') == name.rfind('.');
 }
+/// @param name  a note's
+inline std::string task_note_step(std::string_view name) {
+    return std::string(name.substr(name.find('.') + 1));
+}
 /// Also of one that is not whole.
 inline bool is_task_note_of(std::string_view name, const std::string& step) {
     const std::string_view end = name.substr(std::min(name.find('.'), name.size()));

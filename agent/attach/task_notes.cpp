@@ -49,7 +49,8 @@ std::vector<FoundNote> find_task_notes(int directory) {
         const ssize_t size = ::read(file.get(), text.data(), text.size());
         if (size <= 0) continue;
         text.resize(static_cast<std::size_t>(size));
-        found.push_back({schema::task_note_of(text), is_locked(file.get()), age_ms_of(status)});
+        found.push_back({schema::task_note_of(text), is_locked(file.get()), age_ms_of(status),
+                         schema::task_note_step(entry->d_name)});
     }
     ::closedir(stream);
     return found;

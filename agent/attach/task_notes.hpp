@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "schema/task_note.hpp"
@@ -12,6 +13,7 @@ struct FoundNote {
     schema::TaskNote note;
     bool runs = false;        ///< its task does: somebody holds the lock
     std::int64_t age_ms = 0;  ///< since it was written
+    std::string step{};       ///< of the launcher's
 };
 
 /// @param directory  the job directory, ours alone; what is none of ours in it is passed over

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
+#include <string>
 
 #include "agent/attach/process_life.hpp"
 
@@ -49,27 +51,35 @@ ProcessReport report_of(const schema::TaskNote& note) {
 std::vector<ProcessReport> unseen_tasks(const std::vector<FoundNote>& notes,
                                         const std::function<bool(const Selection&)>& is_seen) {
     std::vector<ProcessReport> reports;
-    std::set<int> noted, expected;
+    struct Ranks {
+        std::set<int> noted, expected;
+    };
+    std::map<std::string, Ranks> steps;
     for (const FoundNote& found : notes) {
         const schema::TaskNote& note = found.note;
-        noted.insert(note.rank);
+        Ranks& step = steps[found.step];
+        step.noted.insert(note.rank);
         if (!found.runs) continue;
         if (found.age_ms >= kOthersWordMs)
-            expected.insert(note.ranks_here.begin(), note.ranks_here.end());
-        Selection itself;
-        if (note.rank >= 0) itself.ranks = {note.rank};
-        if (note.rank < 0) itself.pids = {note.pid};
-        const bool silent = found.age_ms >= kOwnWordMs && !is_seen(itself);
+            step.expected.insert(note.ranks_here.begin(), note.ranks_here.end());
+        // Its command may have taken another rank, or have put the program that records into a process of its own.
+        Selection of_rank, of_pid;
+        of_rank.ranks = {note.rank};
+        of_pid.pids = {note.pid};
+        const bool silent =
+            found.age_ms >= kOwnWordMs && !is_seen(of_pid) && (note.rank < 0 || !is_seen(of_rank));
         if (!note.why.empty() || silent) reports.push_back(report_of(note));
     }
-    for (const int rank : expected) {
-        Selection itself;
-        itself.ranks = {rank};
-        if (noted.contains(rank) || is_seen(itself)) continue;
-        reports.push_back(
-            not_injected(rank,
-                         "no word from it on this node (another user's? started without "
-                         "ringside-wrap?)"));
+    for (const auto& [id, step] : steps) {
+        for (const int rank : step.expected) {
+            Selection itself;
+            itself.ranks = {rank};
+            if (step.noted.contains(rank) || is_seen(itself)) continue;
+            reports.push_back(
+                not_injected(rank,
+                             "no word from it on this node (another user's? started without "
+                             "ringside-wrap?)"));
+        }
     }
     std::sort(reports.begin(), reports.end(),
               [](const auto& a, const auto& b) { return a.rank < b.rank; });

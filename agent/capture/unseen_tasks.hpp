@@ -9,7 +9,7 @@
 
 namespace ringside::agent {
 
-/// A note says what keeps the preload out: so it is. It says nothing, and nobody has its rank (or, without a rank, its pid): no word from it. A step
+/// A note says what keeps the preload out: so it is. It says nothing, and nobody has its pid or its rank: no word from it. A step
 /// has ranks on this node that have not even left a note: another user's, or started without `ringside wrap`.
 /// @param is_seen  whether some process of the directory fits
 /// @return their reports, by rank, each NotInjected; those that have just been started are given time

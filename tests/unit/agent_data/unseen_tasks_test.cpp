@@ -57,6 +57,7 @@ TEST_CASE("note: it comes back as it was written") {
     CHECK(schema::is_task_note_of("task-12.0", "0"));
     CHECK(schema::is_task_note_of("task-12.0.new", "0"));
     CHECK_FALSE(schema::is_task_note_of("task-12.10", "0"));
+    CHECK(schema::task_note_step("task-12.batch") == "batch");
 }
 
 TEST_CASE("unseen: a task that no preload reaches is told with its reason, at once") {
@@ -90,6 +91,23 @@ TEST_CASE("unseen: a rank that its step has here and that left no note is told")
     REQUIRE(reports.size() == 1);
     CHECK(reports[0].rank == 7);
     CHECK(reports[0].reason.find("another user's?") != std::string::npos);
+}
+
+TEST_CASE("unseen: a task that records under another rank than its launcher's is no missing one") {
+    const auto reports = unseen_tasks({found(12, 0, "", {0})}, [](const Selection& task) {
+        return task.fits({12, 0, 8, "/bin/task", true});
+    });
+    CHECK(reports.empty());
+}
+
+TEST_CASE("unseen: a note of one step says nothing of the other's ranks") {
+    FoundNote ended = found(11, 1, "", {0, 1}), other = found(12, 0, "", {0, 1});
+    ended.runs = false;
+    ended.step = "0";
+    other.step = "1";
+    const auto reports = unseen({ended, other}, {0});
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].rank == 1);
 }
 
 TEST_CASE("engine: a static task is in ps and in the capture, by its rank too, until it ends") {
