@@ -24,10 +24,12 @@ using schema::ErrorCode;
 
 constexpr std::size_t kMostNoteBytes = 512;
 
-/// @return empty: there is no home
-std::string jobs_directory() {
+/// Of a member's family. @return empty: there is no home, or none that is the same for every program
+std::string directory_of(const std::string& member) {
     const char* home = ::secure_getenv("HOME");
-    return home == nullptr || *home == 0 ? "" : std::string(home) + "/.ringside/jobs";
+    return home == nullptr || *home != '/'
+               ? ""
+               : std::string(home) + "/.ringside/jobs/" + family_of(member);
 }
 
 Error failed(const char* action, const std::string& path, int cause) {
@@ -39,12 +41,12 @@ Error failed(const char* action, const std::string& path, int cause) {
 }
 
 /// Opens `~/.ringside/jobs/<family>`, and makes what is missing of it.
-FileHandle open_family(const std::string& family) {
-    const std::string jobs = jobs_directory();
-    const std::string own = jobs.substr(0, jobs.rfind('/'));
+FileHandle open_family(const std::string& path) {
+    const std::size_t family = path.rfind('/') + 1;
+    const std::string own = path.substr(0, path.rfind('/', family - 2));
     const FileHandle first = open_private_directory(AT_FDCWD, own.c_str());
     const FileHandle second = first ? open_private_directory(first.get(), "jobs") : FileHandle();
-    return second ? open_private_directory(second.get(), family.c_str()) : FileHandle();
+    return second ? open_private_directory(second.get(), &path[family]) : FileHandle();
 }
 
 std::string read_note(int directory, const std::string& file) {
@@ -68,9 +70,9 @@ bool parse_note(const std::string& file, std::string text, NotedAgent& out) {
 
 schema::Result<std::vector<NotedAgent>> noted_agents(const std::string& member) {
     std::vector<NotedAgent> agents;
-    const std::string path = jobs_directory() + "/" + family_of(member);
-    if (path.front() != '/' || ::access(path.c_str(), F_OK) != 0) return agents;
-    const FileHandle directory = open_family(family_of(member));
+    const std::string path = directory_of(member);
+    if (path.empty() || ::access(path.c_str(), F_OK) != 0) return agents;
+    const FileHandle directory = open_family(path);
     if (!directory) return failed("read", path, errno);
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(
         ::fdopendir(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0)), &::closedir);
@@ -87,16 +89,16 @@ schema::Result<std::vector<NotedAgent>> noted_agents(const std::string& member) 
 }
 
 schema::Result<RendezvousNote> RendezvousNote::write(const NotedAgent& agent) {
-    const std::string directory = jobs_directory() + "/" + family_of(agent.member);
+    const std::string directory = directory_of(agent.member);
     const std::string file = agent.member + "@" + agent.node;
-    if (directory.front() != '/')
+    if (directory.empty())
         return Error{ErrorCode::kUsage,
                      "note where this agent listens: there is no home; set HOME"};
     // The last agent of another node may take the directory away between two of our calls.
     constexpr int kMostTries = 100;
     int cause = ENOENT;
     for (int tries = 0; tries < kMostTries && cause == ENOENT; ++tries) {
-        const FileHandle family = open_family(family_of(agent.member));
+        const FileHandle family = open_family(directory);
         cause = family ? 0 : errno;
         if (cause != 0) continue;
         const std::string aside = "." + file, text = agent.endpoint + "\n";
@@ -125,8 +127,8 @@ RendezvousNote::~RendezvousNote() {
 }
 
 void forget_agent(const std::string& member, const std::string& node) {
-    const std::string directory = jobs_directory() + "/" + family_of(member);
-    if (directory.front() != '/') return;
+    const std::string directory = directory_of(member);
+    if (directory.empty()) return;
     ::unlink((directory + "/" + member + "@" + node).c_str());
     ::rmdir(directory.c_str());
 }

@@ -129,6 +129,26 @@ TEST_SUITE("unit") {
         CHECK(refused.error().code == ErrorCode::kRefused);
     }
 
+    TEST_CASE("rendezvous: without a home nothing is noted, found or removed") {
+        const Home home;
+        const std::string job = "1" + std::to_string(::getpid()), at_root = "/" + job;
+        const auto check = [&] {
+            const auto note = RendezvousNote::write({job, "a", "tcp://127.0.0.1:2001"});
+            REQUIRE_FALSE(note);
+            CHECK(note.error().message.find("set HOME") != std::string::npos);
+            const auto found = noted_agents(job);
+            REQUIRE(found);
+            CHECK(found->empty());
+            forget_agent(job, "a");
+        };
+        ::setenv("HOME", "relative", 1);
+        check();
+        ::unsetenv("HOME");
+        if (::mkdir(at_root.c_str(), 0777) != 0) return;
+        check();
+        CHECK(::rmdir(at_root.c_str()) == 0);
+    }
+
     TEST_CASE("rendezvous: ports are the same everywhere, and four different ones") {
         const auto ports = rendezvous_ports("4242");
         CHECK(ports == rendezvous_ports("4242"));
