@@ -160,7 +160,9 @@ void Roster::run(const Round& round) {
 
 void Roster::give_up_late(const Round& round) {
     for (NodeState& node : nodes_) {
-        if (node.waiting_for_ != 0) drop(node, gone(node, round.action, round.limit));
+        if (node.waiting_for_ == 0) continue;
+        node.waiting_for_ = 0;
+        if (!round.may_fail) drop(node, gone(node, round.action, round.limit));
     }
 }
 
@@ -230,7 +232,7 @@ void Roster::take(NodeState& node, fbs::MessageT& message, const Round* round) {
     if (message.id != node.waiting_for_ || round == nullptr) return;
     node.waiting_for_ = 0;
     if (const auto* error = content_as<fbs::ErrorReplyT>(message)) {
-        return drop(node, error_of(*error));
+        return round->may_fail ? void() : drop(node, error_of(*error));
     }
     round->reply(node, message);
 }

@@ -11,45 +11,35 @@ namespace {
 using schema::ErrorCode;
 
 constexpr std::int64_t kBetweenLooksNs = 100 * schema::kNsPerMillisecond;
+constexpr Milliseconds kAnswerLimit{2000};
 
 }  // namespace
 
-/// They would record until somebody stops them.
+/// They would pass over what they don't know, and record everybody, or until somebody stops them.
 void TraceRun::refuse_older_nodes() {
     for (NodeState& node : roster_.nodes()) {
         if (!node.taking_part || node.counts_iterations) continue;
         roster_.drop(node, {ErrorCode::kRefused,
-                            "count iterations on node '" + node.name +
+                            "choose processes or count iterations on node '" + node.name +
                                 "': its agent is older and can't; install the same version there"});
     }
 }
 
 fbs::IterationsReplyT TraceRun::ask_iterations() {
+    fbs::IterationsRequestT question;
+    question.capture_id = capture_id_;
     Round round;
     round.action = "ask for the iterations";
-    round.request = [this](NodeState&, std::uint64_t id) {
-        fbs::IterationsRequestT question;
-        question.capture_id = capture_id_;
-        return pack(id, question);
-    };
-    round.reply = [this](NodeState& node, fbs::MessageT& message) {
-        if (const auto* reply = content_as<fbs::IterationsReplyT>(message)) {
+    round.request = [&](NodeState&, std::uint64_t id) { return pack(id, question); };
+    round.reply = [](NodeState& node, fbs::MessageT& message) {
+        if (const auto* reply = content_as<fbs::IterationsReplyT>(message))
             node.iterations = *reply;
-            return;
-        }
-        roster_.drop(node,
-                     {ErrorCode::kInput, "ask for the iterations: " + node.endpoint +
-                                             " answered something else; is it of this version?"});
     };
-    round.own = [this](NodeState& node) -> schema::Result<void> {
-        fbs::IterationsRequestT question;
-        question.capture_id = capture_id_;
-        auto reply = own_.iterations(question);
-        if (!reply) return reply.error();
-        node.iterations = *reply;
-        return {};
-    };
+    // What it said last stands: its capture is worth more than its word on how far it is.
+    round.may_fail = true;
+    round.limit = kAnswerLimit;
     roster_.run(round);
+    if (auto reply = own_.iterations(question)) roster_.own().iterations = *reply;
     fbs::IterationsReplyT all;
     for (const NodeState& node : roster_.nodes()) {
         if (node.taking_part) add_progress(all, node.iterations);

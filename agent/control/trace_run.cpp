@@ -64,6 +64,7 @@ schema::Result<fbs::TraceReplyT> TraceRun::run() {
         begin();
         capture();
     }
+    enter(fbs::Phase::Draining, "draining and writing");
     stop();
     if (cancel_.discard() && !request_.finish) {
         return Error{ErrorCode::kRefused,
@@ -141,7 +142,9 @@ void TraceRun::tell_progress() {
 
 schema::Result<void> TraceRun::prepare() {
     enter(fbs::Phase::Attaching, "attaching");
-    if (request_.iterations != 0) refuse_older_nodes();
+    if (request_.iterations != 0 || !request_.ranks.empty() || !request_.executables.empty() ||
+        request_.limit != 0)
+        refuse_older_nodes();
     fbs::PrepareRequestT wanted;
     wanted.capture_id = capture_id_;
     wanted.pids = request_.pids;
@@ -245,7 +248,6 @@ schema::Result<void> TraceRun::find_running() {
 }
 
 void TraceRun::stop() {
-    enter(fbs::Phase::Draining, "draining and writing");
     if (stop_ns_.value == 0) stop_ns_ = roster_.leader_now();
     const bool discard = cancel_.discard() || start_ns_.value == 0;
     const auto order_for = [&](const NodeState& node) {

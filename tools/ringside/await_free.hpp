@@ -7,11 +7,12 @@
 
 namespace ringside::tools {
 
-/// "capture-00000000c0ffee00 on node a": the first of the agents' that runs now; empty: none. Agents that don't answer are passed over.
-std::string running_capture(const Agents& agents);
+struct Awaited {
+    int signal = 0;       ///< that came meanwhile; 0: none
+    bool waited = false;  ///< one was running
+};
 
-/// Waits until none runs on any of them, and tells whom it waits for.
-/// @return 0, or the signal that came meanwhile
-int await_free(const Agents& agents, SignalGuard& signals, Progress& progress);
+/// Waits until none runs on any of them, and tells whom it waits for. Agents that don't answer are passed over.
+Awaited await_free(const Agents& agents, SignalGuard& signals, Progress& progress);
 
 }  // namespace ringside::tools

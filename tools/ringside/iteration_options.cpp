@@ -81,8 +81,9 @@ Result<void> put_iterations(const IterationOptions& options, fbs::TraceRequestT&
     return {};
 }
 
-Result<void> check_leader(const IterationOptions& options, agent::Client& leader) {
-    if (!options.given()) {
+Result<void> check_leader(const fbs::TraceRequestT& request, agent::Client& leader) {
+    if (request.iterations == 0 && request.ranks.empty() && request.executables.empty() &&
+        request.limit == 0 && request.start_time_ns == 0) {
         return {};
     }
     const auto status = leader.ask<fbs::StatusReplyT>(fbs::StatusRequestT{});
@@ -92,10 +93,11 @@ Result<void> check_leader(const IterationOptions& options, agent::Client& leader
     if (status->counts_iterations) {
         return {};
     }
-    return Error{ErrorCode::kRefused, "trace by --iterations: the agent at " + leader.endpoint() +
-                                          " (version " + status->version +
-                                          ") is older and would capture for a time; install the "
-                                          "same version there, or ask for a --duration"};
+    return Error{ErrorCode::kRefused,
+                 "trace by --iterations, --rank, --exe, --limit or --start-time: the agent at " +
+                     leader.endpoint() + " (version " + status->version +
+                     ") is older and would pass over it; install the same version there, or ask by "
+                     "--duration and --pid"};
 }
 
 bool lacks_all_iterations(const IterationOptions& options, const fbs::TraceReplyT& reply) {

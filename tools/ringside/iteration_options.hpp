@@ -32,9 +32,9 @@ CLI::Option* add_iteration_options(CLI::App& verb, IterationOptions& options);
 /// @errors Usage: no such numbers or time
 Result<void> put_iterations(const IterationOptions& options, fbs::TraceRequestT& request);
 
-/// Before the trace: an agent that has never heard of iterations would capture for a time instead.
-/// @errors Refused: its agent is older; as Client::ask
-Result<void> check_leader(const IterationOptions& options, agent::Client& leader);
+/// Before the trace: an agent that has never heard of iterations, ranks, executables, a limit or a start would capture everybody, now, for a time.
+/// @errors Refused: the agent is older; as Client::ask
+Result<void> check_leader(const fbs::TraceRequestT& request, agent::Client& leader);
 
 /// After it: whether iterations were asked for and no process at all had any. Then that is said.
 bool lacks_all_iterations(const IterationOptions& options, const fbs::TraceReplyT& reply);

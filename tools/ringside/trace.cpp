@@ -171,17 +171,22 @@ Result<fbs::TraceReplyT> trace(const Options& options, const Agents& agents, age
     constexpr int kBetweenMs = 200;
     Progress progress("");
     for (int refusals = 0;; ++refusals) {
-        if (const int signal = options.wait ? await_free(agents, signals, progress) : 0;
-            signal != 0) {
-            wishes.give_up(signal);
+        // Later ones are of a trace that was let in: what ends it then is no other capture.
+        fbs::Phase phase = fbs::Phase::Measuring;
+        const Awaited other = options.wait ? await_free(agents, signals, progress) : Awaited();
+        if (other.signal != 0) {
+            wishes.give_up(other.signal);
             return Error{ErrorCode::kRefused, "trace: given up before it began"};
         }
-        auto reply =
-            client.trace(request, {[&](const fbs::ProgressT& told) { show(progress, told); },
-                                   [&] { return wishes.now(); }});
+        auto reply = client.trace(request, {[&](const fbs::ProgressT& told) {
+                                                phase = told.phase;
+                                                show(progress, told);
+                                            },
+                                            [&] { return wishes.now(); }});
+        refusals = other.waited ? 0 : refusals;
         const bool busy = !reply && reply.error().code == ErrorCode::kRefused && options.wait &&
-                          !wishes.any() &&
-                          (refusals < kMostRefusals || !running_capture(agents).empty());
+                          phase <= fbs::Phase::Attaching && !wishes.any() &&
+                          refusals < kMostRefusals;
         if (!busy) {
             return reply;
         }
@@ -206,7 +211,7 @@ int run_trace(const Options& options) {
     if (!client) {
         return fail(client.error());
     }
-    if (auto checked = check_leader(options.iterations, **client); !checked) {
+    if (auto checked = check_leader(*request, **client); !checked) {
         return fail(checked.error());
     }
     const auto output = OutputDir::open(

@@ -3,6 +3,7 @@
 
 #include "agent/control/missing.hpp"
 #include "agents.hpp"
+#include "old_agent.hpp"
 
 using namespace ringside::agent;
 using namespace ringside::agent::test;
@@ -65,6 +66,31 @@ TEST_SUITE("unit") {
         reply.nodes[0]->left_out = 1;
         add_missing(request, reply);
         CHECK(reply.verdicts.size() == 1);
+    }
+
+    TEST_CASE(
+        "trace: an older agent, which would capture everybody, is refused where some are meant") {
+        const Folder folder;
+        Agent a(folder, "a");
+        OldAgent old(folder.path() + "/old.sock");
+        a.serve();
+        fbs::TraceRequestT request;
+        request.duration_ms = 20;
+        request.peers = {old.endpoint};
+        request.limit = 1;
+        SUBCASE("by a limit") {}
+        SUBCASE("by rank") {
+            request.limit = 0;
+            request.ranks = {0};
+        }
+        SUBCASE("by executable") {
+            request.limit = 0;
+            request.executables = {"python3"};
+        }
+        const auto reply = client_of(a)->trace(request, {});
+        REQUIRE(reply);
+        CHECK(reply->nodes.at(1)->error.find("install the same version") != std::string::npos);
+        CHECK(old.orders == 0);
     }
 
     TEST_CASE("trace: a start in the future is waited for, and all begin then") {

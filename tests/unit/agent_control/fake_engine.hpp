@@ -37,8 +37,9 @@ public:
     bool no_pids_here = false;
     std::int64_t window_holds_ns = 0;  ///< of the time before a capture's instant, once it is armed
     std::vector<IterationProgress>
-        iterations_to_tell;          ///< one answer after the other; the last one for ever
-    IterationWish iterations_asked;  ///< of the last capture
+        iterations_to_tell;           ///< one answer after the other; the last one for ever
+    bool no_iterations_told = false;  ///< an error instead
+    IterationWish iterations_asked;   ///< of the last capture
     /// Called before a capture ends, with its first tick (0: from the start) and its last: the moment to write halves.
     std::function<void(FakeEngine&, std::uint64_t, std::uint64_t)> on_stop;
 
@@ -83,7 +84,7 @@ public:
     }
     Result<IterationProgress> iterations(std::uint64_t capture_id) const override {
         const std::lock_guard lock(mutex_);
-        if (capturing_ != capture_id) return no_such();
+        if (capturing_ != capture_id || no_iterations_told) return no_such();
         const std::size_t last = iterations_to_tell.size() - 1;
         return iterations_to_tell.at(std::min(iterations_told_++, last));
     }

@@ -152,6 +152,26 @@ TEST_SUITE("unit") {
         CHECK(std::filesystem::exists(reply->job_index));
     }
 
+    TEST_CASE("trace by iterations: a node that can't tell how far it is stays in the capture") {
+        const Folder folder;
+        Agent a(folder, "a"), b(folder, "b");
+        IterationProgress done;
+        done.done = 1;
+        a.engine.iterations_to_tell = {done};
+        b.engine.iterations_to_tell = {done};
+        b.engine.no_iterations_told = true;
+        b.engine.processes_to_give = {process_with(2, {"step", 2, 2, 7, 10, 20, false})};
+        a.serve();
+        b.serve();
+        fbs::TraceRequestT request = request_for(2, 600'000);
+        request.peers = {b.endpoint};
+        const auto reply = traced(a, request);
+        REQUIRE(reply);
+        CHECK(reply->nodes.at(1)->error == "");
+        CHECK(reply->nodes.at(1)->path != "");
+        CHECK_FALSE(b.engine.status().capturing);
+    }
+
     TEST_CASE("trace by iterations: Ctrl-C ends it early, too") {
         const Folder folder;
         Agent a(folder, "a");

@@ -113,11 +113,20 @@ TEST_CASE(
     agent::test::OldAgent old((folder.path() / "agent.sock").string());
     const auto client = agent::Client::connect(old.endpoint);
     REQUIRE(client);
-    CHECK(check_leader({}, **client));
-    const auto refused = check_leader({"5", "", "", ""}, **client);
-    REQUIRE_FALSE(refused);
-    CHECK(refused.error().code == schema::ErrorCode::kRefused);
-    CHECK(refused.error().message.find("version 0.1.0") != std::string::npos);
+    fbs::TraceRequestT plain, iterations, rank, executable, limit, start;
+    plain.pids = {12};
+    iterations.iterations = 5;
+    rank.ranks = {0};
+    executable.executables = {"python3"};
+    limit.limit = 1;
+    start.start_time_ns = 1;
+    CHECK(check_leader(plain, **client));
+    for (const auto* request : {&iterations, &rank, &executable, &limit, &start}) {
+        const auto refused = check_leader(*request, **client);
+        REQUIRE_FALSE(refused);
+        CHECK(refused.error().code == schema::ErrorCode::kRefused);
+        CHECK(refused.error().message.find("version 0.1.0") != std::string::npos);
+    }
     CHECK(old.orders == 0);
 }
 
