@@ -28,9 +28,10 @@ fbs::ProcessVerdictT& add(fbs::TraceReplyT& reply, const char* what) {
 }  // namespace
 
 void add_missing(const fbs::TraceRequestT& request, fbs::TraceReplyT& reply) {
-    // It may be one of those.
-    if (std::any_of(reply.nodes.begin(), reply.nodes.end(),
-                    [](const auto& node) { return node->left_out != 0; }))
+    // It may be one of those, or on a node of which nobody knows.
+    if (std::any_of(reply.nodes.begin(), reply.nodes.end(), [](const auto& node) {
+            return node->left_out != 0 || (!node->error.empty() && !node->not_meant);
+        }))
         return;
     for (const int pid : request.pids) {
         if (!is_there(reply, [&](const Candidate& it) { return it.has_pid(pid); }))

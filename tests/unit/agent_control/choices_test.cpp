@@ -68,6 +68,18 @@ TEST_SUITE("unit") {
         CHECK(reply.verdicts.size() == 1);
     }
 
+    TEST_CASE("missing: where a node was not reached, who is missing may be there") {
+        fbs::TraceRequestT request;
+        request.ranks = {3};
+        fbs::TraceReplyT reply = reply_with(1, 1, 0, "");
+        reply.nodes[0]->error = "it does not answer";
+        add_missing(request, reply);
+        CHECK(reply.verdicts.size() == 1);
+        reply.nodes[0]->not_meant = true;
+        add_missing(request, reply);
+        CHECK(reply.verdicts.size() == 2);
+    }
+
     TEST_CASE(
         "trace: an older agent, which would capture everybody, is refused where some are meant") {
         const Folder folder;
