@@ -84,9 +84,14 @@ void EngineImpl::find(std::uint64_t now) {
         if (const auto ending = process->life->check(process->facts.state, false)) {
             process->left_behind = process->drainer.has_unread(capture_ != nullptr);
         }
-        if (capture_ && capture_->include(*process) && capture_->selects_some()) {
-            process->came_late = true;
-            process->segment->set_selected(true);
+        if (capture_ && capture_->selects_some()) {
+            const bool included = capture_->include(*process);
+            // One that is only ended here has been in it as long as it was.
+            process->came_late = included && !capture_->resumed();
+            // A child has this of its parent, also of one that a limit has let in alone.
+            if (process->segment) process->segment->set_selected(included);
+        } else if (capture_) {
+            capture_->include(*process);
         }
         include_in_excerpt(*process);
     }

@@ -128,6 +128,44 @@ TEST_CASE("engine: a limit keeps the lowest ranks, and says how many it has left
     CHECK(report.left_out == 1);
 }
 
+TEST_CASE("engine: a child of one that a limit has chosen is not chosen, whatever it has of it") {
+    Node node;
+    node.open();
+    FakeSegment one(node.job, spec(1));
+    make_rank(one, 0);
+    const FakeShim shim(node.job, one);
+    REQUIRE(node.sees(1));
+    CaptureRequest request = Node::request();
+    request.selection.limit = 1;
+    REQUIRE(node.engine->prepare(request));
+    FakeSegment child(node.job, spec(2));
+    child.header()->selected = 1;
+    make_rank(child, 0);
+    REQUIRE(node.sees(2));
+    CHECK(eventually([&] { return child.header()->selected.load() == 0; }));
+    CHECK(one.header()->selected.load() == 1);
+    CHECK(pids_of(node.stop()) == std::vector<int>{1});
+}
+
+TEST_CASE("engine: who was in a capture of chosen ones that a next agent ends has not come late") {
+    Node node;
+    node.open();
+    FakeSegment one(node.job, spec(1));
+    make_rank(one, 0);
+    const FakeShim shim(node.job, one);
+    REQUIRE(node.sees(1));
+    CaptureRequest request = Node::request();
+    request.selection.ranks = {0};
+    REQUIRE(node.engine->prepare(request));
+    REQUIRE(node.engine->begin(request.id, node.engine->node_now()));
+    node.engine.reset();
+    node.open();
+    REQUIRE(node.engine->recovered());
+    REQUIRE(node.engine->recovered()->processes.size() == 1);
+    CHECK(node.engine->recovered()->processes[0].reason.find("it came during") ==
+          std::string::npos);
+}
+
 TEST_CASE("engine: nobody of a rank or executable is an error that says which there are") {
     Node node;
     node.open();
