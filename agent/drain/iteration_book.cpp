@@ -7,8 +7,9 @@ namespace {
 
 using schema::RecordKind;
 
-/// Ends without a begin are of other names, as a rule: their records bear none. More than these are forgotten.
-constexpr std::size_t kMostEarlyEnds = 4096;
+/// Ends without a begin are of other names, as a rule: their records bear none. So many, the latest, are remembered at least: some full lanes of them
+/// may be drained before the lane of the begin.
+constexpr std::size_t kEarlyEnds = 32'768;
 
 }  // namespace
 
@@ -56,9 +57,12 @@ bool IterationBook::is_sought(schema::NameId id, const std::function<std::string
 void IterationBook::take_range(const schema::RecordHeader& header, const std::uint64_t* words) {
     if (header.kind != RecordKind::kAsyncBegin) return add(ranges_, {words[1], 0, words[2], 0});
     Boundary range{words[1], 0, 0, words[2]};
-    if (const auto early = early_ends_.find(range.key); early != early_ends_.end()) {
-        range.end = early->second;
-        early_ends_.erase(early);
+    for (EarlyEnds* ends : {&early_ends_, &earlier_ends_}) {
+        if (const auto early = ends->find(range.key); early != ends->end()) {
+            range.end = early->second;
+            ends->erase(early);
+            break;
+        }
     }
     add(ranges_, range);
 }
@@ -72,14 +76,17 @@ void IterationBook::take_end(const std::uint64_t* words) {
         begun->end = words[1];
         return;
     }
-    if (early_ends_.size() >= kMostEarlyEnds) early_ends_.clear();
+    if (early_ends_.size() >= kEarlyEnds) {
+        earlier_ends_.swap(early_ends_);
+        early_ends_.clear();
+    }
     early_ends_[key] = words[1];
 }
 
 /// Those that can be among the N, and no more: what comes later than all of them is not kept, so that a process which is done costs nothing while
-/// others are waited for. Where records were lost the first may lie beyond its round number: hence twice.
+/// others are waited for. Where records were lost the first may lie beyond its round number, or behind the gap: hence twice.
 void IterationBook::add(Series& series, const Boundary& boundary) const {
-    const std::size_t most = wish_.count + 2 * std::size_t{wish_.roundup};
+    const std::size_t most = 2 * (std::size_t{wish_.count} + wish_.roundup);
     if (series.size() > most && boundary.ticks >= series.back().ticks) return;
     const auto at =
         std::upper_bound(series.begin(), series.end(), boundary,
@@ -88,22 +95,42 @@ void IterationBook::add(Series& series, const Boundary& boundary) const {
     if (series.size() > most + 1) series.pop_back();
 }
 
-IterationsSeen IterationBook::seen_in(const Series& series, bool ranges) const {
+/// A boundary that a full lane dropped lies within no iteration that counts: the N are the first in a row, else the most.
+IterationsSeen IterationBook::boundaries_seen(const Series& series) const {
+    IterationsSeen most;
+    most.shown = !series.empty();
+    for (std::size_t first = 0, next = 0; first < series.size(); first = next) {
+        next = first + 1;
+        if (series[first].number % wish_.roundup != 0) continue;
+        IterationsSeen seen;
+        seen.shown = seen.begun = true;
+        seen.first = series[first].number;
+        seen.begin_ticks = series[first].ticks;
+        const auto follows = [&](std::size_t by) {
+            return first + by < series.size() && series[first + by].number == seen.first + by;
+        };
+        if (follows(wish_.count)) {
+            seen.count = wish_.count;
+            seen.end_ticks = series[first + wish_.count].ticks;
+            return seen;
+        }
+        while (follows(seen.count + 1)) ++seen.count;
+        next = first + seen.count + 1;
+        if (!most.begun || seen.count > most.count) most = seen;
+    }
+    return most;
+}
+
+IterationsSeen IterationBook::ranges_seen() const {
+    const Series& series = ranges_;
     IterationsSeen seen;
-    seen.shown = !series.empty();
-    std::size_t first = 0;
-    const auto number = [&](std::size_t at) { return ranges ? at + 1 : series[at].number; };
-    while (first < series.size() && number(first) % wish_.roundup != 0) ++first;
+    seen.shown = true;
+    const std::size_t first = wish_.roundup - 1;
     if (first >= series.size()) return seen;
     seen.begun = true;
-    seen.first = number(first);
+    seen.first = wish_.roundup;
     seen.begin_ticks = series[first].ticks;
     const std::size_t left = series.size() - first;
-    if (!ranges) {
-        seen.count = static_cast<std::uint32_t>(std::min<std::size_t>(wish_.count, left - 1));
-        if (seen.count == wish_.count) seen.end_ticks = series[first + seen.count].ticks;
-        return seen;
-    }
     while (seen.count < std::min<std::size_t>(wish_.count, left) &&
            series[first + seen.count].end != 0)
         ++seen.count;
@@ -120,10 +147,11 @@ IterationsSeen IterationBook::seen() const {
         if (earliest == nullptr || named.second.front().ticks < earliest->second.front().ticks)
             earliest = &named;
     }
-    IterationsSeen seen = earliest == nullptr ? IterationsSeen{} : seen_in(earliest->second, false);
+    IterationsSeen seen =
+        earliest == nullptr ? IterationsSeen{} : boundaries_seen(earliest->second);
     // torch's optimizers end a range and then mark a boundary of the same name.
     if (!ranges_.empty()) {
-        IterationsSeen of_ranges = seen_in(ranges_, true);
+        IterationsSeen of_ranges = ranges_seen();
         if (of_ranges.count > seen.count || !seen.shown) seen = of_ranges;
     }
     if (seen.shown) seen.name = earliest == nullptr ? wish_.name : earliest->first;

@@ -50,13 +50,15 @@ private:
         std::uint64_t end = 0;     ///< of a range; 0: it has not ended
         std::uint64_t key = 0;     ///< of an asynchronous one
     };
-    using Series = std::vector<Boundary>;  ///< in order of ticks
+    using Series = std::vector<Boundary>;                                ///< in order of ticks
+    using EarlyEnds = std::unordered_map<std::uint64_t, std::uint64_t>;  ///< key -> ticks
 
     bool is_sought(schema::NameId id, const std::function<std::string_view()>& name);
     void add(Series& series, const Boundary& boundary) const;
     void take_range(const schema::RecordHeader& header, const std::uint64_t* words);
     void take_end(const std::uint64_t* words);
-    IterationsSeen seen_in(const Series& series, bool ranges) const;
+    IterationsSeen boundaries_seen(const Series& series) const;
+    IterationsSeen ranges_seen() const;
 
     bool watching_ = false;
     IterationWish wish_;
@@ -64,8 +66,8 @@ private:
     std::map<std::string, Series, std::less<>> boundaries_;  ///< by name
     Series ranges_;
     std::unordered_map<std::uint32_t, bool> sought_;  ///< name id -> whether it is the name
-    std::unordered_map<std::uint64_t, std::uint64_t>
-        early_ends_;  ///< key -> ticks: drained before their begin
+    EarlyEnds early_ends_;                            ///< drained before their begin
+    EarlyEnds earlier_ends_;                          ///< when those had become many
 };
 
 }  // namespace ringside::agent

@@ -61,13 +61,36 @@ TEST_CASE(
     "iterations: boundaries of several lanes count in their order, however they are drained") {
     Rig rig({3, 1, ""});
     for (const std::uint64_t n : {4, 5, 6, 8, 9, 10, 11}) rig.boundary(100 * n, n);
-    CHECK(rig.book.seen().end_ticks == 800);
+    CHECK(rig.book.seen().count == 3);
+    CHECK(rig.book.seen().first == 8);
     // Another lane is drained later: what it holds came before.
     for (const std::uint64_t n : {7, 3, 2}) rig.boundary(100 * n, n);
     const IterationsSeen seen = rig.book.seen();
     CHECK(seen.first == 2);
     CHECK(seen.begin_ticks == 200);
     CHECK(seen.end_ticks == 500);
+}
+
+TEST_CASE("iterations: one that lacks a boundary is none of the N") {
+    Rig rig({3, 1, ""});
+    for (const std::uint64_t n : {7, 8, 10, 11, 12}) rig.boundary(100 * n, n);
+    IterationsSeen seen = rig.book.seen();
+    CHECK(seen.count == 2);
+    CHECK(seen.first == 10);
+    CHECK(seen.end_ticks == IterationReport::kNoEnd);
+    rig.boundary(1300, 13);
+    seen = rig.book.seen();
+    CHECK(seen.count == 3);
+    CHECK(seen.begin_ticks == 1000);
+    CHECK(seen.end_ticks == 1300);
+}
+
+TEST_CASE("iterations: boundaries that two threads mark at once may change places") {
+    Rig rig({3, 1, ""});
+    const std::uint64_t numbers[] = {4, 6, 5, 7};
+    for (std::uint64_t i = 0; i < 4; ++i) rig.boundary(100 * i + 100, numbers[i]);
+    CHECK(rig.book.seen().count == 3);
+    CHECK(rig.book.seen().first == 4);
 }
 
 TEST_CASE("iterations: the first begins at a multiple of the round number") {
@@ -91,7 +114,7 @@ TEST_CASE("iterations: without a name the one that comes first is the process's"
     CHECK(rig.book.seen().name == "step");
     CHECK(rig.book.seen().count == 0);
     Rig named({1, 1, "other"});
-    for (std::uint64_t i = 1; i <= 4; ++i) named.boundary(100 * i, i, i % 2 == 0 ? 2 : 1);
+    for (std::uint64_t i = 1; i <= 4; ++i) named.boundary(100 * i, (i + 1) / 2, i % 2 == 0 ? 2 : 1);
     CHECK(named.book.seen().begin_ticks == 200);
     CHECK(named.book.seen().end_ticks == 400);
 }
@@ -135,6 +158,14 @@ TEST_CASE("iterations: a range that ends on another lane is one too, also when i
     rig.take(RecordKind::kAsyncEnd, 0, 260, 8);
     CHECK(rig.book.seen().count == 2);
     CHECK(rig.book.seen().end_ticks == 260);
+}
+
+TEST_CASE("iterations: a range's end that is first is remembered through a flood of others'") {
+    Rig rig({1, 1, "step"});
+    rig.take(RecordKind::kAsyncEnd, 0, 150, 7);
+    for (std::uint64_t key = 100; key < 40'000; ++key) rig.take(RecordKind::kAsyncEnd, 0, 151, key);
+    rig.take(RecordKind::kAsyncBegin, 1, 100, 7);
+    CHECK(rig.book.seen().count == 1);
 }
 
 TEST_CASE("iterations: where a name is a boundary's and a range's, whichever has them whole") {
