@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -60,8 +61,9 @@ std::int64_t take_fraction(std::string& text) {
 std::optional<std::int64_t> instant_of(const std::string& text, std::int64_t now_ns) {
     if (!text.empty() && std::all_of(text.begin(), text.end(),
                                      [](unsigned char c) { return std::isdigit(c) != 0; })) {
-        return text.size() > 15 ? std::nullopt
-                                : std::optional(std::atoll(text.c_str()) * kNsPerMillisecond);
+        constexpr long long kMostMs = std::numeric_limits<std::int64_t>::max() / kNsPerMillisecond;
+        const long long ms = std::strtoll(text.c_str(), nullptr, 10);  // too much: the most
+        return ms > kMostMs ? std::nullopt : std::optional(ms * kNsPerMillisecond);
     }
     const std::time_t now = now_ns / kNsPerSecond;
     std::tm fields{};

@@ -49,8 +49,9 @@ TEST_CASE("start time: each spelling of one instant") {
 
 TEST_CASE("start time: what is none, past, or farther than an hour says what to do") {
     const Zone zone;
-    for (const char* text : {"", "soon", "14:00", "14:00:00x", "2026-03-01T12:00:00+2",
-                             "2026-13-01T12:00:00Z", "99999999999999999999", "-5"}) {
+    for (const char* text :
+         {"", "soon", "14:00", "14:00:00x", "2026-03-01T12:00:00+2", "2026-13-01T12:00:00Z",
+          "999999999999999", "99999999999999999999", "-5"}) {
         CAPTURE(text);
         const auto parsed = parse_start_time(text, kNow);
         REQUIRE_FALSE(parsed);
