@@ -56,7 +56,12 @@ LaunchStep launch_step(const std::function<std::string(const char*)>& variable,
                        const std::string& host) {
     LaunchStep step;
     step.node = variable("RINGSIDE_NODE");
+    const std::string slurm_job = variable("SLURM_JOB_ID");
     step.job = variable("RINGSIDE_JOB");
+    // The directory's name, from a wrap around this one: on this node, and for other nodes it says nothing.
+    if (!slurm_job.empty() && (step.job + ".").rfind(slurm_job + ".", 0) == 0) {
+        step.job.clear();
+    }
     step.member = step.job;
     for (const char* name : schema::kRankVariables) {
         const auto ranks = numbers_of(variable(name));
@@ -69,7 +74,6 @@ LaunchStep launch_step(const std::function<std::string(const char*)>& variable,
     if (numbers_of(variable("SLURM_PROCID")) == std::vector{step.rank}) {
         step.ranks_here = numbers_of(variable("SLURM_GTIDS"));
     }
-    const std::string slurm_job = variable("SLURM_JOB_ID");
     if (!slurm_job.empty()) {
         const std::string slurm_node = variable("SLURMD_NODENAME");
         if (step.node.empty()) {

@@ -52,6 +52,21 @@ TEST_CASE("launch step: what the user says counts first") {
     CHECK(step.node == "here");
 }
 
+TEST_CASE("launch step: within another one a task is of its job all the same") {
+    const auto within = [](const std::string& job) {
+        return step_of({{"RINGSIDE_JOB", job},
+                        {"SLURM_JOB_ID", "4250"},
+                        {"SLURM_ARRAY_JOB_ID", "4242"},
+                        {"SLURM_ARRAY_TASK_ID", "7"},
+                        {"SLURMD_NODENAME", "n2"}});
+    };
+    for (const char* job : {"4250", "4250.n1"}) {
+        CHECK(within(job).member == "4242_7");
+        CHECK(within(job).job == "4250.n2");
+    }
+    CHECK(within("42501").member == "42501");
+}
+
 TEST_CASE("launch step: other launchers' runs are told apart, and their ids are names of files") {
     CHECK(step_of({}).job == "default");
     CHECK(step_of({{"TORCHELASTIC_RUN_ID", "none"}}).job == "default");
