@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "agent/attach/file_handle.hpp"
+#include "schema/request_id.hpp"
 
 namespace ringside::agent {
 namespace {
@@ -77,8 +78,13 @@ schema::Result<void> write_key(const std::string& path, const Key& key) {
     }
     const std::string text =
         std::string(kFirstLine) + "\n" + key.public_half + "\n" + key.secret_half + "\n";
+    // On the disk before anybody relies on it: where a quota is full some file systems say so that late.
     if (!file ||
-        ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+        ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+        ::fsync(file.get()) != 0) {
+        const int cause = errno;
+        if (file) ::unlink(path.c_str());
+        errno = cause;
         return Error{ErrorCode::kUsage, failed("write", path, errno) +
                                             "; name a file in a directory of yours with -o"};
     }
@@ -136,14 +142,19 @@ schema::Result<Key> find_or_make_key(const std::string& path) {
     auto made = make_key();
     if (!made) return made.error();
     // Whole before it has its name: link() is the one way to give it only where there is none yet, on network file systems too.
-    char host[256] = {};
-    (void)::gethostname(host, sizeof host - 1);
-    const std::string aside = wanted + "." + host + "." + std::to_string(::getpid());
+    char unique[17] = {};
+    schema::write_hex(unique, schema::hash_bytes(made->public_half.data(), kZ85Bytes), 16);
+    const std::string aside = wanted + "." + unique;
     if (auto written = write_key(aside, *made); !written) return written.error();
-    const bool named = ::link(aside.c_str(), wanted.c_str()) == 0 || errno == EEXIST;
-    const int cause = errno;
+    const int cause = ::link(aside.c_str(), wanted.c_str()) == 0 ? 0 : errno;
     ::unlink(aside.c_str());
-    if (!named) return Error{ErrorCode::kUsage, failed("write", wanted, cause)};
+    if (cause == EPERM || cause == EOPNOTSUPP) {
+        // A file system without links.
+        auto written = write_key(wanted, *made);
+        if (!written && written.error().code != ErrorCode::kRefused) return written.error();
+    } else if (cause != 0 && cause != EEXIST) {
+        return Error{ErrorCode::kUsage, failed("write", wanted, cause)};
+    }
     return read_key(wanted);
 }
 
