@@ -12,9 +12,9 @@ std::string error_text(int error) {
     return std::generic_category().message(error);
 }
 
-FileHandle open_private_directory(int parent, const char* name) {
+FileHandle open_private_directory(int parent, const char* name, bool make) {
     constexpr mode_t kPrivate = 0700;
-    if (::mkdirat(parent, name, kPrivate) != 0 && errno != EEXIST) return FileHandle();
+    if (make && ::mkdirat(parent, name, kPrivate) != 0 && errno != EEXIST) return FileHandle();
     FileHandle directory(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!directory) return directory;
     struct stat status {};

@@ -38,10 +38,10 @@ private:
 /// The text of `error` (an errno), thread-safe where strerror is not.
 std::string error_text(int error);
 
-/// Opens (making it where it is missing, mode 0700) the directory `name` beneath `parent`, following no link in `name`.
+/// Opens (with `make` making it where it is missing, mode 0700) the directory `name` beneath `parent`, following no link in `name`.
 /// @param parent  a directory, or AT_FDCWD
 /// @return an invalid handle and errno: ENOTDIR or ELOOP for a link or a file, EPERM where it is not ours or others may write to it
-FileHandle open_private_directory(int parent, const char* name);
+FileHandle open_private_directory(int parent, const char* name, bool make = true);
 
 /// Whether `text` can be one component of a path: not empty, no '/', not "." or "..", at most 200 bytes.
 bool is_path_component(const std::string& text);

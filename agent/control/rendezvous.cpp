@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -23,6 +24,7 @@ using schema::Error;
 using schema::ErrorCode;
 
 constexpr std::size_t kMostNoteBytes = 512;
+constexpr std::time_t kLongestSeconds = 24 * 3600;  ///< an agent's note is never so old
 
 /// Of a member's family. @return empty: there is no home, or none that is the same for every program
 std::string directory_of(const std::string& member) {
@@ -37,16 +39,17 @@ Error failed(const char* action, const std::string& path, int cause) {
     return {not_private ? ErrorCode::kRefused : ErrorCode::kUsage,
             std::string(action) + " " + path + ": " + error_text(cause) +
                 (not_private ? "; it must be a directory of yours that nobody else may write to"
-                             : "; agents are found on this host alone, or by --hosts")};
+                             : "; agents are found on this host alone, or by --job with --hosts")};
 }
 
-/// Opens `~/.ringside/jobs/<family>`, and makes what is missing of it.
-FileHandle open_family(const std::string& path) {
+/// Opens `~/.ringside/jobs/<family>`. @param make  what is missing of it
+FileHandle open_family(const std::string& path, bool make) {
     const std::size_t family = path.rfind('/') + 1;
     const std::string own = path.substr(0, path.rfind('/', family - 2));
-    const FileHandle first = open_private_directory(AT_FDCWD, own.c_str());
-    const FileHandle second = first ? open_private_directory(first.get(), "jobs") : FileHandle();
-    return second ? open_private_directory(second.get(), &path[family]) : FileHandle();
+    const FileHandle first = open_private_directory(AT_FDCWD, own.c_str(), make);
+    const FileHandle second =
+        first ? open_private_directory(first.get(), "jobs", make) : FileHandle();
+    return second ? open_private_directory(second.get(), &path[family], make) : FileHandle();
 }
 
 std::string read_note(int directory, const std::string& file) {
@@ -71,13 +74,22 @@ bool parse_note(const std::string& file, std::string text, NotedAgent& out) {
 schema::Result<std::vector<NotedAgent>> noted_agents(const std::string& member) {
     std::vector<NotedAgent> agents;
     const std::string path = directory_of(member);
-    if (path.empty() || ::access(path.c_str(), F_OK) != 0) return agents;
-    const FileHandle directory = open_family(path);
+    if (path.empty()) return agents;
+    const FileHandle directory = open_family(path, false);
+    if (!directory && errno == ENOENT) return agents;
     if (!directory) return failed("read", path, errno);
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(
         ::fdopendir(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0)), &::closedir);
     while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
         NotedAgent agent;
+        struct stat status {};
+        if (::fstatat(directory.get(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(status.st_mode))
+            continue;
+        if (::time(nullptr) - status.st_mtime > kLongestSeconds) {
+            ::unlinkat(directory.get(), entry->d_name, 0);
+            continue;
+        }
         if (parse_note(entry->d_name, read_note(directory.get(), entry->d_name), agent) &&
             (agent.member == member || family_of(member) == member))
             agents.push_back(std::move(agent));
@@ -98,16 +110,18 @@ schema::Result<RendezvousNote> RendezvousNote::write(const NotedAgent& agent) {
     constexpr int kMostTries = 100;
     int cause = ENOENT;
     for (int tries = 0; tries < kMostTries && cause == ENOENT; ++tries) {
-        const FileHandle family = open_family(directory);
+        const FileHandle family = open_family(directory, true);
         cause = family ? 0 : errno;
         if (cause != 0) continue;
         const std::string aside = "." + file, text = agent.endpoint + "\n";
         const FileHandle note(::openat(family.get(), aside.c_str(),
                                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
                                        S_IRUSR | S_IWUSR));
+        // On the disk before it has its name: where a quota is full some file systems say so that late.
         const bool written =
             note &&
             ::write(note.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+            ::fsync(note.get()) == 0 &&
             ::renameat(family.get(), aside.c_str(), family.get(), file.c_str()) == 0;
         if (written) return RendezvousNote(directory, file, text);
         cause = errno;
@@ -124,6 +138,10 @@ RendezvousNote::~RendezvousNote() {
     if (!directory || read_note(directory.get(), file_) != text_) return;
     ::unlinkat(directory.get(), file_.c_str(), 0);
     ::rmdir(directory_.c_str());  // the last one
+}
+
+void keep_noted(const std::string& path) {
+    ::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
 void forget_agent(const std::string& member, const std::string& node) {

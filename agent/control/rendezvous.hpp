@@ -39,6 +39,7 @@ public:
     /// @errors Usage: no home, or it can't be written; Refused: as noted_agents()
     static schema::Result<RendezvousNote> write(const NotedAgent& agent);
     ~RendezvousNote();
+    std::string path() const { return directory_ + "/" + file_; }
     RendezvousNote(RendezvousNote&& other) noexcept
         : directory_(std::move(other.directory_)),
           file_(std::exchange(other.file_, "")),
@@ -55,6 +56,9 @@ private:
     std::string file_;  ///< empty: moved from
     std::string text_;
 };
+
+/// To be called of a note now and then: one that is a day old is passed over, and removed: its agent's node has died.
+void keep_noted(const std::string& path);
 
 /// Removes the note of an agent that has died, for nobody else will.
 void forget_agent(const std::string& member, const std::string& node);

@@ -1,5 +1,8 @@
 // How agents of a job are found from other hosts: names, notes, ports, keys.
 #include <doctest/doctest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -81,6 +84,7 @@ TEST_SUITE("unit") {
         "agent") {
         const Home home;
         CHECK(noted_agents("4242")->empty());
+        CHECK_FALSE(exists(home.jobs()));
         {
             auto first = RendezvousNote::write({"4242_1", "b", "tcp://127.0.0.1:2001"});
             auto second = RendezvousNote::write({"4242_7", "a", "tcp://127.0.0.1:2002"});
@@ -181,10 +185,22 @@ TEST_SUITE("unit") {
     TEST_CASE(
         "rendezvous: the address is the one that the user names, else one that is not loopback "
         "where there is one") {
+        const char* const named = std::getenv("RINGSIDE_ADDRESS");
+        const std::string before = named == nullptr ? "" : named;
         ::setenv("RINGSIDE_ADDRESS", "192.0.2.7", 1);
         CHECK(own_address() == "192.0.2.7");
         ::unsetenv("RINGSIDE_ADDRESS");
-        CHECK_FALSE(own_address().empty());
+        ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+        ifaddrs* all = nullptr;
+        REQUIRE(::getifaddrs(&all) == 0);
+        bool others = false;
+        for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next)
+            others |= (each->ifa_flags & (IFF_UP | IFF_LOOPBACK)) == IFF_UP &&
+                      each->ifa_addr != nullptr && each->ifa_addr->sa_family == AF_INET;
+        ::freeifaddrs(all);
+        CHECK((own_address() != "127.0.0.1") == others);
+        ::unsetenv("MASTER_ADDR");
+        if (!before.empty()) ::setenv("RINGSIDE_ADDRESS", before.c_str(), 1);
     }
 
     TEST_CASE(
@@ -213,9 +229,15 @@ TEST_SUITE("unit") {
         const Key key = *make_key();
         const FarAgent a(folder, "a", {}, key);
         const std::uint16_t taken = port_of(a.server->far_endpoint());
-        const FarAgent b(folder, "b", {taken}, key);
-        CHECK(port_of(b.server->far_endpoint()) != taken);
-        CHECK(answers(b.server->far_endpoint(), &key));
+        std::uint16_t free = 0;
+        {
+            const FarAgent b(folder, "b", {taken}, key);
+            free = port_of(b.server->far_endpoint());
+            CHECK(free != taken);
+            CHECK(answers(b.server->far_endpoint(), &key));
+        }
+        const FarAgent c(folder, "c", {taken, free}, key);
+        CHECK(port_of(c.server->far_endpoint()) == free);
     }
 
     TEST_CASE(
