@@ -1,5 +1,6 @@
 // ringside-agent: options, signals, and the order in which things are made: the engine takes the directory's lock, only then the socket is
-// bound (a stale one is taken over under that lock), only then a capture from the start begins, and only then other hosts are told where it is and "ready" is said.
+// bound (a stale one is taken over under that lock), only then a capture from the start begins, and only then other hosts are told where it is (where that takes
+// long: later) and "ready" is said.
 #include <fcntl.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -9,6 +10,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <future>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -91,7 +93,6 @@ void end_when_unlocked(const std::string& path) {
 
 /// What other hosts reach it by. Where that can't be, it is said, and who is here is served.
 std::optional<FarSetup> far_setup(const AgentOptions& options) {
-    if (!options.rendezvous) return std::nullopt;
     auto user = find_or_make_key(options.key_file);
     auto key = user ? job_key(*user, family_of(*options.rendezvous)) : user;
     if (!key) {
@@ -99,26 +100,27 @@ std::optional<FarSetup> far_setup(const AgentOptions& options) {
         return std::nullopt;
     }
     const auto ports = rendezvous_ports(*options.rendezvous);
-    return FarSetup{own_address(), {ports.begin(), ports.end()}, std::move(*key)};
+    return FarSetup{own_address(),
+                    {ports.begin(), ports.end()},
+                    std::move(*key),
+                    {*options.rendezvous, options.engine.node, ""}};
 }
 
-std::optional<RendezvousNote> note_agent(const AgentOptions& options, const Server& server) {
-    if (server.far_endpoint().empty()) return std::nullopt;
-    auto note =
-        RendezvousNote::write({*options.rendezvous, options.engine.node, server.far_endpoint()});
-    if (note) return std::move(*note);
-    spdlog::warn("{}", note.error().message);
-    return std::nullopt;
+/// On a thread that ends with the process: a name server or a home may not answer for long, and the tasks' commands wait for us.
+void listen_far(Server& server, const AgentOptions& options) {
+    constexpr Milliseconds kMostWait{1000};
+    std::packaged_task<std::optional<FarSetup>()> find([options] { return far_setup(options); });
+    auto found = find.get_future();
+    std::thread(std::move(find)).detach();
+    server.listen_far(std::move(found), kMostWait);
 }
 
 /// @param election  of the directory, where that is unused: for who takes it away
 int serve(const AgentOptions& options, int signals, FileLock& election) {
     auto engine = Engine::open(options.engine);
     if (!engine) return fail(engine.error());
-    auto server = Server::bind(**engine, {.endpoint = options.endpoint,
-                                          .version = RINGSIDE_VERSION,
-                                          .key = options.key,
-                                          .far = far_setup(options)});
+    auto server = Server::bind(
+        **engine, {.endpoint = options.endpoint, .version = RINGSIDE_VERSION, .key = options.key});
     if (!server) return fail(server.error());
     if (options.capture_from_start) {
         CaptureRequest request;
@@ -137,11 +139,10 @@ int serve(const AgentOptions& options, int signals, FileLock& election) {
     if (!options.while_locked.empty()) end_when_unlocked(options.while_locked);
     std::optional<Unused> unused;
     if (options.while_used) unused.emplace(**engine);
-    auto note = note_agent(options, **server);
+    if (options.rendezvous) listen_far(**server, options);
     say_ready(options.ready_fd);
     spdlog::info("node {} listens on {}", options.engine.node, options.endpoint);
     (*server)->serve(signals);
-    note.reset();  // first: from here on nobody is served
     if (unused) election = unused->end();
     auto finished = (*server)->finish();
     return finished ? 0 : fail(finished.error());

@@ -3,15 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "agent/capture/engine.hpp"
-#include "agent/control/key.hpp"
 #include "agent/control/messages.hpp"
 #include "agent/correlate/halves.hpp"
+#include "agent/correlate/iteration_table.hpp"
 
 namespace ringside::agent {
 
@@ -21,7 +21,6 @@ struct AgentIdentity {
     std::string version;
     std::string endpoint;
     std::int64_t started_monotonic_ns = 0;
-    std::optional<Key> key;  ///< of tcp endpoints, its own and its peers'
 };
 
 fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identity);
@@ -32,6 +31,25 @@ fbs::StopReplyT stop_reply(const Engine& engine, const AgentIdentity& identity,
                            const CaptureReport& report, std::uint64_t halves_count);
 /// What each source reached, as messages carry it.
 std::vector<std::unique_ptr<fbs::SourceT>> source_tables(std::span<const SourceReport> sources);
+/// What a ProcessResult and a ProcessVerdict both tell of a process.
+template <class Table>
+void put_outcome(Table& table, const ProcessOutcome& outcome) {
+    table.pid = outcome.pid;
+    table.rank = outcome.rank;
+    table.command = outcome.command;
+    table.verdict = static_cast<fbs::Verdict>(outcome.verdict);
+    table.reason = outcome.reason;
+    table.events = outcome.events;
+    table.lost = outcome.lost;
+    table.start_delay_ns = outcome.start_delay_ns;
+    if (outcome.iterations)
+        table.iterations =
+            std::make_unique<fbs::IterationsT>(iterations_table(*outcome.iterations));
+    table.host_pid = outcome.host_pid;
+    table.bytes = outcome.bytes;
+    table.sources = source_tables(outcome.sources);
+    table.executable = outcome.executable;
+}
 /// Halves [first, first + most) of `halves`, packed at once: their names are few and repeat, so the message shares them.
 MessageBytes pack_halves(std::uint64_t id, std::span<const Half> halves, std::uint64_t first,
                          std::uint32_t most);

@@ -44,6 +44,16 @@ std::string capture_name(std::uint64_t capture_id) {
 NodeService::NodeService(Engine& engine, AgentIdentity identity)
     : engine_(engine), identity_(std::move(identity)) {}
 
+std::vector<Key> NodeService::keys() const {
+    const std::lock_guard lock(mutex_);
+    return keys_;
+}
+
+void NodeService::take_key(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    keys_.insert(keys_.begin(), key);
+}
+
 schema::Result<fbs::PrepareReplyT> NodeService::prepare(const fbs::PrepareRequestT& request) {
     if (request.capture_id == 0)
         return Error{ErrorCode::kUsage, "prepare a capture: its id is 0; choose another"};

@@ -11,6 +11,7 @@
 
 #include "agent/capture/engine.hpp"
 #include "agent/control/convert.hpp"
+#include "agent/control/key.hpp"
 #include "agent/control/messages.hpp"
 #include "schema/result.hpp"
 
@@ -26,6 +27,9 @@ public:
 
     Engine& engine() const { return engine_; }
     const AgentIdentity& identity() const { return identity_; }
+    /// What peers over tcp are reached with: those of its own endpoints, the last that it was given first.
+    std::vector<Key> keys() const;
+    void take_key(const Key& key);
 
     /// @errors Usage: the name; what Engine::prepare says
     schema::Result<fbs::PrepareReplyT> prepare(const fbs::PrepareRequestT& request);
@@ -59,6 +63,7 @@ private:
     const AgentIdentity identity_;
     std::mutex stopping_;  // held through a stop: who asks meanwhile gets its answer
     mutable std::mutex mutex_;
+    std::vector<Key> keys_;
     std::uint64_t from_start_ = 0;
     std::optional<CaptureReport> last_;
     std::uint64_t halves_capture_ = 0;

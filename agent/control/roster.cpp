@@ -25,6 +25,10 @@ Error gone(const NodeState& node, const std::string& action, Milliseconds after)
                                      " ms; is it stopped, or its machine overloaded?"};
 }
 
+bool is_refused(const Error& error) {
+    return error.code == ErrorCode::kRefused;
+}
+
 }  // namespace
 
 Roster::Roster(NodeService& own, zmq::context_t& context, std::function<void()> tick,
@@ -56,8 +60,11 @@ void Roster::add_peer(const std::string& endpoint) {
     NodeState state;
     state.endpoint = endpoint;
     state.name = endpoint;  // until it has told its own
-    const std::optional<Key>& key = own_.identity().key;
-    auto link = Link::connect(context_, endpoint, key ? &*key : nullptr);
+    // The job's, else the user's: an agent that was started without a job's name has that one.
+    const std::vector<Key> keys = own_.keys();
+    auto link = Link::connect(context_, endpoint, keys.empty() ? nullptr : &keys[0]);
+    for (std::size_t i = 1; i < keys.size() && !link && is_refused(link.error()); ++i)
+        link = Link::connect(context_, endpoint, &keys[i]);
     if (link) {
         state.link.emplace(std::move(*link));
         nodes_.push_back(std::move(state));

@@ -61,10 +61,10 @@ schema::Result<std::unique_ptr<Server>> Server::bind(Engine& engine, const Serve
     identity.host = host_name();
     identity.version = setup.version;
     identity.endpoint = setup.endpoint;
-    identity.key = setup.far ? setup.far->key : setup.key;
     identity.started_monotonic_ns = schema::read_clock(CLOCK_MONOTONIC).value;
     std::unique_ptr<Server> server(new Server(engine, std::move(identity)));
     configure(server->socket_);
+    if (setup.key) server->service_.take_key(*setup.key);
     if (auto listening = server->listen(setup); !listening) return listening.error();
     server->lease_lasts_ = setup.lease;
     return server;
@@ -86,44 +86,6 @@ schema::Result<void> Server::listen(const ServerSetup& setup) {
     return bind_tcp(setup.endpoint, *setup.key);
 }
 
-schema::Result<void> Server::bind_tcp(const std::string& endpoint, const Key& key) {
-    if (!gate_) {
-        auto gate = Gate::open(context_, key);
-        if (!gate) return gate.error();
-        gate_ = std::move(*gate);
-    }
-    schema::Result<void> bound;
-    try {
-        socket_.set(zmq::sockopt::ipv6, true);
-        socket_.set(zmq::sockopt::curve_server, true);
-        socket_.set(zmq::sockopt::curve_secretkey, key.secret_half);
-        socket_.bind(endpoint);
-    } catch (const zmq::error_t& error) {
-        bound = Error{ErrorCode::kRefused, "bind " + endpoint + ": " + error.what() +
-                                               "; name an address of this host and a free port"};
-    }
-    // Options are of the binds that follow: an ipc endpoint that is bound again has no key.
-    socket_.set(zmq::sockopt::curve_server, false);
-    return bound;
-}
-
-schema::Result<void> Server::listen_far(const FarSetup& setup) {
-    std::vector<std::string> ports;
-    for (const std::uint16_t port : setup.ports) ports.push_back(std::to_string(port));
-    ports.emplace_back("*");
-    schema::Result<void> bound;
-    for (const std::string& port : ports) {
-        bound = bind_tcp("tcp://" + setup.address + ":" + port, setup.key);
-        if (bound) {
-            // libzmq has the address in a form of its own.
-            const std::string taken = socket_.get(zmq::sockopt::last_endpoint);
-            far_endpoint_ = "tcp://" + setup.address + taken.substr(taken.rfind(':'));
-            break;
-        }
-    }
-    return bound;
-}
-
 Server::~Server() {
     if (!socket_file_.empty()) ::unlink(socket_file_.c_str());
 }
@@ -136,10 +98,13 @@ void Server::serve(int stop_fd) {
         ::zmq_poll(items, 3, std::min(kLookUp, lease_lasts_).count());
         if ((items[0].revents & ZMQ_POLLIN) != 0) receive_some();
         if ((items[1].revents & ZMQ_POLLIN) != 0) send_letters();
-        if ((items[2].revents & ZMQ_POLLIN) != 0) return;
+        if ((items[2].revents & ZMQ_POLLIN) != 0) break;
         check_lease();
         check_socket_file();
+        look_far(Milliseconds(0));
+        keep_note();
     }
+    note_.reset();  // from here on nobody is served
 }
 
 /// Somebody who empties the job directory takes our socket's file with it.

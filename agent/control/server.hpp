@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "agent/control/lead_desk.hpp"
 #include "agent/control/node_service.hpp"
 #include "agent/control/outbox.hpp"
+#include "agent/control/rendezvous.hpp"
 #include "agent/control/worker.hpp"
 #include "schema/result.hpp"
 
@@ -26,6 +28,8 @@ struct FarSetup {
     std::string address;               ///< an IP literal
     std::vector<std::uint16_t> ports;  ///< in the order in which they are tried
     Key key;
+    NotedAgent
+        note{};  ///< without its endpoint: how it is noted in the user's home; no member: not at all
 };
 
 struct ServerSetup {
@@ -57,6 +61,8 @@ public:
     NodeService& service() { return service_; }
     /// Where other hosts reach it, beside its own endpoint; empty: nowhere.
     const std::string& far_endpoint() const { return far_endpoint_; }
+    /// Listens for other hosts, too, as soon as it is known where: at once, after a wait, or while it serves.
+    void listen_far(std::future<std::optional<FarSetup>> setup, Milliseconds wait);
     /// Serves until `stop_fd` is readable or somebody asked for a shutdown.
     void serve(int stop_fd);
     /// Ends what runs: a trace that is led here, a capture from the start (with this node's job index), another leader's capture. Their
@@ -69,6 +75,8 @@ private:
     Server(Engine& engine, AgentIdentity identity);
     schema::Result<void> listen(const ServerSetup& setup);
     schema::Result<void> listen_far(const FarSetup& setup);
+    void look_far(Milliseconds wait);
+    void keep_note();
     schema::Result<void> bind_tcp(const std::string& endpoint, const Key& key);
     void receive_some();
     bool receive_one();
@@ -93,6 +101,9 @@ private:
     zmq::socket_t socket_;
     std::string socket_file_;
     std::string far_endpoint_;
+    std::future<std::optional<FarSetup>> far_;  ///< to come; without a state: no more
+    std::optional<RendezvousNote> note_;
+    SteadyTime note_kept_;
     std::string last_complaint_;  ///< about it
     Milliseconds lease_lasts_{0};
     NodeService service_;

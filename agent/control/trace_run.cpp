@@ -85,7 +85,7 @@ schema::Result<void> TraceRun::check_request() const {
     }
     for (const std::string& peer : request_.peers) {
         if (auto checked = check_endpoint(peer); !checked) return checked;
-        if (is_tcp(peer) && !own_.identity().key) return key_missing(peer);
+        if (is_tcp(peer) && own_.keys().empty()) return key_missing(peer);
     }
     return {};
 }
