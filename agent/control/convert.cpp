@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "agent/correlate/iteration_table.hpp"
 #include "schema/frame.hpp"
 #include "schema/ticks.hpp"
 
@@ -43,27 +42,13 @@ std::vector<SourceReport> sources_of(const std::vector<std::unique_ptr<fbs::Sour
 }
 
 std::unique_ptr<fbs::ProcessResultT> process_result(const ProcessReport& report) {
-    ProcessOutcome outcome = outcome_of(report);
+    const ProcessOutcome outcome = outcome_of(report);
     auto table = std::make_unique<fbs::ProcessResultT>();
+    put_outcome(*table, outcome);
     table->index = outcome.index;
-    table->pid = outcome.pid;
-    table->rank = outcome.rank;
-    table->command = std::move(outcome.command);
     table->fate = static_cast<fbs::Fate>(outcome.fate);
     table->end_ticks = outcome.end_ticks;
-    table->verdict = static_cast<fbs::Verdict>(outcome.verdict);
-    table->reason = std::move(outcome.reason);
-    table->events = outcome.events;
-    table->lost = outcome.lost;
-    table->start_delay_ns = outcome.start_delay_ns;
-    table->workers = std::move(outcome.workers);
-    if (outcome.iterations)
-        table->iterations =
-            std::make_unique<fbs::IterationsT>(iterations_table(*outcome.iterations));
-    table->host_pid = outcome.host_pid;
-    table->bytes = outcome.bytes;
-    table->sources = source_tables(outcome.sources);
-    table->executable = std::move(outcome.executable);
+    table->workers = outcome.workers;
     return table;
 }
 

@@ -5,8 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "agent/correlate/iteration_table.hpp"
-
 namespace ringside::agent {
 namespace {
 
@@ -92,21 +90,7 @@ std::unique_ptr<fbs::ProcessVerdictT> verdict_table(std::uint32_t node,
     auto table = std::make_unique<fbs::ProcessVerdictT>();
     table->node = node;
     table->process = process.index;
-    table->pid = process.pid;
-    table->rank = process.rank;
-    table->command = process.command;
-    table->verdict = static_cast<fbs::Verdict>(process.verdict);
-    table->reason = process.reason;
-    table->events = process.events;
-    table->lost = process.lost;
-    table->start_delay_ns = process.start_delay_ns;
-    if (process.iterations)
-        table->iterations =
-            std::make_unique<fbs::IterationsT>(iterations_table(*process.iterations));
-    table->host_pid = process.host_pid;
-    table->bytes = process.bytes;
-    table->sources = source_tables(process.sources);
-    table->executable = process.executable;
+    put_outcome(*table, process);
     return table;
 }
 
