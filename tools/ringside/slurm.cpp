@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -56,31 +57,55 @@ std::string value_of(const std::string& line, const std::string& key) {
     return line.substr(at, line.find(' ', at) - at);
 }
 
+/// "n[1-3],n7" -> n1, n2, n3, n7.
+std::vector<std::string> names_in(const std::string& list) {
+    return list.find_first_of("[,") == std::string::npos
+               ? std::vector<std::string>{list}
+               : lines_of("scontrol show hostnames '" + list + "'");
+}
+
+/// By name; of those that Slurm knows.
+std::map<std::string, std::string> addresses_of(const std::set<std::string>& names) {
+    std::string list;
+    for (const std::string& name : names) {
+        list += (list.empty() ? "" : ",") + name;
+    }
+    std::map<std::string, std::string> addresses;
+    for (const std::string& node : lines_of("scontrol show node -o '" + list + "'")) {
+        addresses[value_of(node, "NodeName")] = value_of(node, "NodeAddr");
+    }
+    return addresses;
+}
+
 }  // namespace
 
 std::vector<SlurmNode> slurm_nodes(const std::string& job) {
     if (!has_only(job, "_+")) {
         return {};
     }
+    // Asked for a component, squeue names them all.
+    const bool of_one = job.find_first_of("_+") != std::string::npos;
     std::vector<SlurmNode> nodes;
-    for (const std::string& line : lines_of("squeue -h -t RUNNING -o '%i %N' -j '" + job + "'")) {
-        const std::size_t space = line.find(' ');
-        if (space == std::string::npos || !has_only(line.substr(space + 1), "a[],-._")) {
+    std::set<std::string> names;
+    for (const std::string& line :
+         lines_of("squeue -h -t RUNNING -o '%i %A %N' -j '" + job + "'")) {
+        std::string member, id, list;
+        std::istringstream(line) >> member >> id >> list;
+        if (!has_only(list, "a[],-._") || (of_one && member != job)) {
             continue;
         }
-        // Asked for a component, squeue names them all.
-        const bool of_one = job.find_first_of("_+") != std::string::npos;
-        if (of_one && line.substr(0, space) != job) {
-            continue;
+        for (const std::string& name : names_in(list)) {
+            names.insert(name);
+            nodes.push_back({member, id, name, ""});
         }
-        const std::string list = line.substr(space + 1);
-        for (const std::string& node : lines_of("scontrol show node -o '" + list + "'")) {
-            const std::string name = value_of(node, "NodeName");
-            const std::string address = value_of(node, "NodeAddr");
-            if (!name.empty()) {
-                nodes.push_back({line.substr(0, space), name, address.empty() ? name : address});
-            }
-        }
+    }
+    // All at once: an array has as many lines as it has tasks.
+    const auto addresses =
+        names.empty() ? std::map<std::string, std::string>() : addresses_of(names);
+    std::erase_if(nodes, [&](const SlurmNode& node) { return !addresses.contains(node.name); });
+    for (SlurmNode& node : nodes) {
+        const std::string& address = addresses.at(node.name);
+        node.address = address.empty() ? node.name : address;
     }
     return nodes;
 }
