@@ -57,16 +57,16 @@ bool names_no_job() {
 }  // namespace
 
 void add_agent_options(CLI::App& verb, AgentChoice& choice) {
-    CLI::Option* const job =
-        verb.add_option("--job", choice.job,
-                        "the agents of this job, on all its nodes: a Slurm job's id (4242, 4242_7, "
-                        "4242+1), or RINGSIDE_JOB")
-            ->type_name("ID");
+    verb.add_option("--job", choice.job,
+                    "the agents of this job, on all its nodes: a Slurm job's id (4242, 4242_7, "
+                    "4242+1), or RINGSIDE_JOB")
+        ->type_name("ID");
     verb.add_option("--hosts", choice.hosts,
                     "agents to ask, ipc:///PATH or HOST:PORT, with commas; the first one leads. "
-                    "Default: the agent of this user's job directory (RINGSIDE_DIR, RINGSIDE_JOB)")
-        ->type_name("E,E")
-        ->excludes(job);
+                    "Default: the agent of this user's job directory (RINGSIDE_DIR, "
+                    "RINGSIDE_JOB). With --job: those of the job that ringside-wrap has started, "
+                    "wherever it does not find them")
+        ->type_name("E,E");
     verb.add_option("--key", choice.key_file,
                     "key file for HOST:PORT, from `ringside keygen` (RINGSIDE_KEY, else "
                     "~/.ringside/key)")
@@ -75,8 +75,15 @@ void add_agent_options(CLI::App& verb, AgentChoice& choice) {
 
 Result<Agents> agents_of(const AgentChoice& choice) {
     Agents agents;
+    if (!choice.hosts.empty()) {
+        auto hosts = parse_hosts(choice.hosts);
+        if (!hosts) {
+            return hosts.error();
+        }
+        agents.endpoints = std::move(*hosts);
+    }
     if (!choice.job.empty()) {
-        auto found = find_job_agents(choice.job, choice.key_file);
+        auto found = find_job_agents(choice.job, choice.key_file, agents.endpoints);
         if (!found) {
             return found.error();
         }
@@ -84,23 +91,23 @@ Result<Agents> agents_of(const AgentChoice& choice) {
         agents.key = std::move(found->key);
         return agents;
     }
-    if (!choice.hosts.empty()) {
-        auto hosts = parse_hosts(choice.hosts);
-        if (!hosts) {
-            return hosts.error();
-        }
-        agents.endpoints = std::move(*hosts);
-    } else if (choice.all_here && names_no_job()) {
+    if (choice.hosts.empty() && choice.all_here && names_no_job()) {
         agents = agents_beneath(agent::default_root());
     }
     if (agents.endpoints.empty() && agents.resident.empty()) {
         agents.endpoints = {agent::default_endpoint(agent::default_root(), agent::default_job())};
     }
     auto key = agent::find_key(choice.key_file);
-    if (!key) {
+    if (key) {
+        agents.key = std::move(*key);
+        return agents;
+    }
+    // Who is on this host needs none.
+    const bool far = std::any_of(agents.endpoints.begin(), agents.endpoints.end(),
+                                 [](const std::string& each) { return agent::is_tcp(each); });
+    if (far || !choice.key_file.empty()) {
         return key.error();
     }
-    agents.key = std::move(*key);
     return agents;
 }
 

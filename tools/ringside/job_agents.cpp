@@ -1,13 +1,18 @@
 #include "tools/ringside/job_agents.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <set>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "agent/control/client.hpp"
 #include "agent/control/endpoint.hpp"
 #include "agent/control/rendezvous.hpp"
+#include "tools/ringside/progress.hpp"
 #include "tools/ringside/slurm.hpp"
 
 namespace ringside::tools {
@@ -16,14 +21,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Those in a job's directories on this host: `ID`, and `ID.NODE` where several nodes share it.
-std::vector<std::string> endpoints_here(const std::string& job) {
+/// Those in a job's directories on this host: `ID`, and `ID.NODE` where several nodes share it; of an array each task has an id.
+std::vector<std::string> endpoints_here(const std::string& job,
+                                        const std::vector<SlurmNode>& nodes) {
+    std::set<std::string> ids = {job};
+    for (const SlurmNode& node : nodes) {
+        ids.insert(node.id);
+    }
     const std::string root = agent::default_root();
     std::vector<std::string> endpoints;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(root, error)) {
         const std::string name = entry.path().filename().string();
-        if (name != job && name.rfind(job + ".", 0) != 0) {
+        if (!ids.contains(name) && !ids.contains(name.substr(0, name.find('.')))) {
             continue;
         }
         const std::string endpoint = agent::default_endpoint(root, name);
@@ -40,30 +50,55 @@ std::string at(const std::string& host, std::uint16_t port) {
     return "tcp://" + host + ":" + std::to_string(port);
 }
 
-struct Endpoint {
-    std::string text;
-    bool answers;
+/// Where an agent of the job may be, and what came of asking there.
+struct Candidate {
+    bool noted = false;
+    std::string node;                    ///< as it is noted, else Slurm's name
+    std::vector<std::string> endpoints;  ///< in the order in which they are tried
+    std::string answers_as;              ///< node, by the agent's own word; empty: nobody answers
+
+    const std::string& endpoint() const { return endpoints.front(); }
 };
 
-/// Where no home is shared: the port that the agent there has taken, by trying. The first one where none answers, so that it is heard of.
-Endpoint endpoint_of(const SlurmNode& node, const agent::Key& key) {
-    const auto ports = agent::rendezvous_ports(node.member);
-    for (const std::uint16_t port : ports) {
-        if (agent::Client::connect(at(node.address, port), &key)) {
-            return {at(node.address, port), true};
+/// Where one answers, that endpoint is its first one from then on.
+void ask(Candidate& candidate, const agent::Key& key) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds kNoWayThere{1500};
+    for (std::string& endpoint : candidate.endpoints) {
+        const auto began = Clock::now();
+        if (!agent::probe_endpoint(endpoint)) {
+            // Packets that are dropped at one port are at the others.
+            if (Clock::now() - began > kNoWayThere) {
+                return;
+            }
+            continue;
+        }
+        const auto client = agent::Client::connect(endpoint, &key);
+        const auto status = client ? (*client)->ask<fbs::StatusReplyT>(fbs::StatusRequestT{})
+                                   : Result<fbs::StatusReplyT>(client.error());
+        if (status) {
+            candidate.answers_as = status->node;
+            std::swap(endpoint, candidate.endpoints.front());
+            return;
         }
     }
-    return {at(node.address, ports.front()), false};
 }
 
-/// Who leads must be there.
-void put_a_living_one_first(std::vector<std::string>& endpoints, const agent::Key& key) {
-    const auto lives = [&](const std::string& endpoint) {
-        return static_cast<bool>(agent::Client::connect(endpoint, &key));
-    };
-    const auto first = std::find_if(endpoints.begin(), endpoints.end(), lives);
-    if (first != endpoints.end()) {
-        std::rotate(endpoints.begin(), first, first + 1);
+/// Many at once: each may be silent for seconds.
+void ask_all(std::vector<Candidate>& candidates, const agent::Key& key) {
+    constexpr std::size_t kAtOnce = 32;
+    const Progress progress("looking for the job's agents");
+    std::atomic<std::size_t> next{0};
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < std::min(kAtOnce, candidates.size()); ++i) {
+        threads.emplace_back([&] {
+            for (std::size_t n = next++; n < candidates.size(); n = next++) {
+                ask(candidates[n], key);
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
     }
 }
 
@@ -86,17 +121,62 @@ Result<std::vector<agent::NotedAgent>> notes_of(const std::string& job,
     return noted;
 }
 
-/// A task of an array says which it is in its node's name, too (launch_step); a component of a heterogeneous job can't.
-bool is_noted(const SlurmNode& node, const std::vector<agent::NotedAgent>& noted) {
+/// Whether an agent is noted as this node's. A task of an array says which it is in its node's name, too (launch_step); a component of a heterogeneous
+/// job can't.
+bool is_of(const agent::NotedAgent& agent, const SlurmNode& node) {
     const std::string family = agent::family_of(node.member);
-    const std::string of_task = node.name + node.member.substr(family.size());
-    return std::any_of(noted.begin(), noted.end(), [&](const agent::NotedAgent& agent) {
-        return (agent.member == node.member && agent.node == of_task) ||
-               (agent.member == family && agent.node == node.name);
+    return (agent.member == node.member &&
+            agent.node == node.name + node.member.substr(family.size())) ||
+           (agent.member == family && agent.node == node.name);
+}
+
+/// The noted agents, and for each node that has none the ports that follow from the job's name: where no home is shared.
+std::vector<Candidate> candidates_of(const std::vector<agent::NotedAgent>& noted,
+                                     const std::vector<SlurmNode>& nodes) {
+    std::vector<Candidate> candidates;
+    for (const agent::NotedAgent& agent : noted) {
+        candidates.push_back({true, agent.node, {agent.endpoint}, ""});
+    }
+    for (const SlurmNode& node : nodes) {
+        if (std::any_of(noted.begin(), noted.end(),
+                        [&](const auto& agent) { return is_of(agent, node); })) {
+            continue;
+        }
+        Candidate candidate{false, node.name, {}, ""};
+        for (const std::uint16_t port : agent::rendezvous_ports(node.member)) {
+            candidate.endpoints.push_back(at(node.address, port));
+        }
+        candidates.push_back(std::move(candidate));
+    }
+    return candidates;
+}
+
+/// An agent that is noted by a name that is not Slurm's of its node has been found twice; a note of a node that the job has no longer, and where nobody
+/// answers, is one of before it was started again elsewhere.
+void drop_doubles_and_dead(std::vector<Candidate>& candidates,
+                           const std::vector<agent::NotedAgent>& noted,
+                           const std::vector<SlurmNode>& nodes) {
+    std::set<std::string> named, answering;
+    for (const SlurmNode& node : nodes) {
+        for (const agent::NotedAgent& agent : noted) {
+            if (is_of(agent, node)) {
+                named.insert(agent.node);
+            }
+        }
+    }
+    for (const Candidate& candidate : candidates) {
+        if (candidate.noted && !candidate.answers_as.empty()) {
+            answering.insert(candidate.answers_as);
+        }
+    }
+    std::erase_if(candidates, [&](const Candidate& candidate) {
+        return candidate.noted ? candidate.answers_as.empty() && !nodes.empty() &&
+                                     !named.contains(candidate.node)
+                               : answering.contains(candidate.answers_as);
     });
 }
 
-/// By their notes and by Slurm's word; none: nothing is noted, and no other node has the user's key.
+/// By their notes and by Slurm's word, one that answers first, for who leads must be there; none: nothing is noted, and no other node has the user's key.
 Result<std::vector<std::string>> endpoints_anywhere(const std::string& job,
                                                     const std::vector<SlurmNode>& nodes,
                                                     const agent::Key& key) {
@@ -104,20 +184,22 @@ Result<std::vector<std::string>> endpoints_anywhere(const std::string& job,
     if (!noted) {
         return noted.error();
     }
+    std::vector<Candidate> candidates = candidates_of(*noted, nodes);
+    ask_all(candidates, key);
+    drop_doubles_and_dead(candidates, *noted, nodes);
+    const auto answers = [](const Candidate& candidate) { return !candidate.answers_as.empty(); };
+    const auto first = std::find_if(candidates.begin(), candidates.end(), answers);
     std::vector<std::string> endpoints;
-    for (const agent::NotedAgent& agent : *noted) {
-        endpoints.push_back(agent.endpoint);
+    if (first != candidates.end()) {
+        std::rotate(candidates.begin(), first, first + 1);
+    } else if (std::none_of(candidates.begin(), candidates.end(),
+                            [](const Candidate& candidate) { return candidate.noted; })) {
+        return endpoints;
     }
-    bool found = !noted->empty();
-    for (const SlurmNode& node : nodes) {
-        if (!is_noted(node, *noted)) {
-            const auto endpoint = endpoint_of(node, key);
-            found = found || endpoint.answers;
-            endpoints.push_back(endpoint.text);
-        }
+    for (const Candidate& candidate : candidates) {
+        endpoints.push_back(candidate.endpoint());
     }
-    put_a_living_one_first(endpoints, key);
-    return found ? endpoints : std::vector<std::string>();
+    return endpoints;
 }
 
 /// A task of an array has an id of its own, too: the one by which its agents are noted.
@@ -136,44 +218,53 @@ Error nobody(const std::string& job, bool has_key) {
                 (has_key ? "none noted in ~/.ringside/jobs, none with this ~/.ringside/key on "
                            "nodes that Slurm names"
                          : "and there is no ~/.ringside/key to ask others with") +
-                "; start its tasks through ringside-wrap, or name agents with --hosts"};
+                "; start its tasks through ringside-wrap, or say where its agents are: --hosts "
+                "beside --job"};
 }
 
 }  // namespace
 
-Result<JobAgents> find_job_agents(const std::string& asked, const std::string& key_file) {
+Result<JobAgents> find_job_agents(const std::string& asked, const std::string& key_file,
+                                  const std::vector<std::string>& hosts) {
     if (const auto checked = agent::check_member("--job", asked); !checked) {
         return checked.error();
     }
     const std::vector<SlurmNode> nodes = slurm_nodes(asked);
     const std::string job = name_of(asked, nodes);
-    const auto user = agent::find_key(key_file);
-    if (!user) {
-        return user.error();
+    const auto found = agent::find_key(key_file);
+    if (!found && !key_file.empty()) {
+        return found.error();
     }
-    JobAgents agents;
-    if (*user) {
-        auto key = agent::job_key(**user, agent::family_of(job));
+    if (!found) {
+        say(found.error().message);
+    }
+    const std::optional<agent::Key> user = found ? *found : std::nullopt;
+    JobAgents agents{hosts, std::nullopt};
+    if (user) {
+        auto key = agent::job_key(*user, agent::family_of(job));
         if (!key) {
             return key.error();
         }
-        auto endpoints = endpoints_anywhere(job, nodes, *key);
+        agents.key = std::move(*key);
+    }
+    if (user && hosts.empty()) {
+        auto endpoints = endpoints_anywhere(job, nodes, *agents.key);
         if (!endpoints) {
             return endpoints.error();
         }
-        agents = {std::move(*endpoints), std::move(*key)};
+        agents.endpoints = std::move(*endpoints);
     }
     if (agents.endpoints.empty()) {
-        agents.endpoints = endpoints_here(job);
+        agents.endpoints = endpoints_here(job, nodes);
         if (nodes.size() > agents.endpoints.size() && !agents.endpoints.empty()) {
             say("job " + job + " has " + std::to_string(nodes.size()) +
                 " nodes; of these only the agents on this host are asked: " +
-                (*user ? "the others have another ~/.ringside/key, or none"
-                       : "there is no ~/.ringside/key for the others"));
+                (user ? "the others have another ~/.ringside/key, or none"
+                      : "there is no ~/.ringside/key for the others"));
         }
     }
     if (agents.endpoints.empty()) {
-        return nobody(job, user->has_value());
+        return nobody(job, user.has_value());
     }
     return agents;
 }

@@ -18,9 +18,11 @@ struct JobAgents {
 
 /// Nodes that Slurm gave to the job and where no agent is found are among them, so that who asks hears of them.
 /// @param job       a Slurm job's id (4242, 4242_7, 4242+1), or RINGSIDE_JOB
-/// @param key_file  the user's key; empty: the default one
+/// @param key_file  the user's key; empty: the default one, and where that can't be read, that is said and there is none
+/// @param hosts     their endpoints, where the user has named them
 /// Where only this host's can be asked and the job has more nodes, that is said on stderr.
 /// @errors Usage: no such name; NoAgent: none found; as agent::find_key
-Result<JobAgents> find_job_agents(const std::string& job, const std::string& key_file);
+Result<JobAgents> find_job_agents(const std::string& job, const std::string& key_file,
+                                  const std::vector<std::string>& hosts = {});
 
 }  // namespace ringside::tools
