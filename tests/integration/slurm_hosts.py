@@ -37,7 +37,7 @@ class HostSlurm(Slurm):
         found = set()
         for host in self.hosts:
             jobs = host.seen(os.path.join(self.home, ".ringside", "jobs"))
-            found.update(os.path.relpath(os.path.join(folder, name), jobs) for folder, _, names in os.walk(jobs) for name in names)
+            found.update(os.path.relpath(os.path.join(folder, name), jobs) for folder, folders, names in os.walk(jobs) for name in folders + names)
         return sorted(found)
 
 

@@ -2,17 +2,18 @@
 """Ways in which a Slurm's tasks come to be traced: inside a sandbox with a root, processes and a /dev/shm of its own; by an agent that comes as a step of its
 own into a job that has the preload alone; as one task of an array; as one component of a heterogeneous job.
 
-    slurm_ways.py CASE PROGRAM        CASE: bwrap overlap array het
+    slurm_ways.py CASE PROGRAM        CASE: bwrap overlap agents_later array het
 """
 import json
 import os
 import shutil
 import sys
 
-from harness import check, kAgent, kBuild, kShim, main, skip, wait_until
+from harness import check, kAgent, kBuild, kCommand, kOfTheJobDirectory, kShim, main, skip, wait_until
 from rsd.index import Job
 from slurm import job_directories, kWrap
 from slurm_host import Slurm
+from slurm_hosts import HostSlurm
 
 # A task that marks numbers, and says in its command line which one it is.
 kNumbers = "exec {program} {disk}/numbers.%s 1 1000000"
@@ -90,9 +91,52 @@ def overlap(workspace, program):
     check(child.process.poll() is None, "the job has ended with its agent: %s", child.tail())
     slurm.ask("scancel", "--signal=TERM", job)
     child.wait(expect=None)
-    # Nobody is there who would take the directory of such a job away.
+    # Nobody is there who would take the directory of such a job away, and what its tasks, which died of a signal, have in memory.
+    left = set(os.listdir(os.path.join(workspace.root, job))) - set(kOfTheJobDirectory)
+    check(len(left) == 2 and all(name.replace(".", "").isdigit() for name in left), "in the job's directory: %s", left)
     shutil.rmtree(os.path.join(workspace.root, job))
     print("two ranks captured by an agent that came later, as a step of its own", flush=True)
+
+
+def agents_later(workspace, program):
+    """As the README has it: on hosts of their own, for a job and for a task of an array, by the names that Slurm's variables give."""
+    slurm = HostSlurm(workspace, True)
+    count = len(slurm.hosts)
+
+    def captured(job, asked, name):
+        agent = slurm.srun("agent-" + name, "--overlap", "--jobid", job, "-N%d" % count, "--ntasks-per-node=1", kCommand, "agent", "--rendezvous", "--output",
+                           workspace.path("output-" + name))
+
+        def told(*words):
+            done = workspace.run("ringside-%d" % len(workspace.children), [*slurm.hosts[2].prefix, kCommand, *words, "--job", asked, "--json"],
+                                 slurm.environment, expect=None)
+            return json.loads(done.out()) if done.process.returncode == 0 else []
+        wait_until("the agents", lambda: len(told("status")) == count, children=[agent])
+        processes = (told("trace", "--duration", "300ms", "-o", workspace.path(name)) or {}).get("processes", [])
+        check(sorted((each["node"], each["verdict"]) for each in processes if each["events"] > 0) == [(host.name, "captured") for host in slurm.hosts],
+              "--job %s says %s", asked, processes)
+        slurm.ask("scancel", "--signal=TERM", job + ".1")
+        agent.wait()
+        check(slurm.rendezvous() == [], "in ~/.ringside/jobs: %s", slurm.rendezvous())
+        slurm.ask("scancel", "--signal=TERM", job)
+
+    task = "LD_PRELOAD=%s exec %s %s/numbers.%%s.$SLURM_PROCID 1 1000000" % (os.path.abspath(kShim), program, workspace.disk)
+    child = slurm.srun("srun", "-N%d" % count, "--ntasks-per-node=1", "sh", "-c", task % "job")
+    job = slurm.await_job([child])
+    await_numbers(workspace, ["job.%d" % rank for rank in range(count)], child)
+    captured(job, job, "job")
+    child.wait(expect=None)
+    wait_until("the job's end", lambda: not slurm.jobs())
+    script = workspace.path("job.sh")
+    with open(script, "w") as file:
+        file.write("#!/bin/sh\nsrun --ntasks-per-node=1 sh -c '%s'\n" % (task % "$SLURM_ARRAY_TASK_ID"))
+    array = slurm.ask("sbatch", "--parsable", "--array=6-7", "-N%d" % count, "-o", workspace.path("out", "batch-%a"), script).strip()
+    await_numbers(workspace, ["%d.%d" % (number, rank) for number in (6, 7) for rank in range(count)])
+    ids = dict(line.split() for line in slurm.ask("squeue", "-h", "-o", "%K %A").splitlines())
+    # One of the two has the array's own number.
+    for number, job in sorted(ids.items(), key=lambda each: each[1] == array):
+        captured(job, "%s_%s" % (array, number), number)
+    print("agents that came later have captured a job, and each task of an array, on %d hosts" % count, flush=True)
 
 
 def check_apart(workspace, slurm, names):
@@ -134,7 +178,7 @@ def het(workspace, program):
     child.wait(expect=None)
 
 
-kCases = {"bwrap": bwrap, "overlap": overlap, "array": array, "het": het}
+kCases = {"bwrap": bwrap, "overlap": overlap, "agents_later": agents_later, "array": array, "het": het}
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or sys.argv[1] not in kCases:
