@@ -155,6 +155,15 @@ def alone(workspace, _):
     wait_until("the agent to see that nobody is left", lambda: not socket_answers(workspace, "default"))
     without = workspace.run("without", [kWrap, "sh", "-c", "exit 4"], dict(environment, RINGSIDE_DIR="/proc/none"), expect=4)
     check("without an agent" in without.err(), "it says %r", without.err())
+    # A key that can't be read, as on file systems that show more rights than a file was given: who is on this host needs none.
+    key = os.path.join(environment["HOME"], ".ringside", "key")
+    os.chmod(key, 0o640)
+    served, wrapper = started("served", "echo up; while [ ! -e %s ]; do sleep 0.05; done" % workspace.path("leave"))
+    told = workspace.ringside("status", "--job", "default", "--json", environment=environment)
+    check(len(json.loads(told.out())) == 1 and "chmod 600" in told.err(), "with such a key: %s %s", told.out(), told.err())
+    open(workspace.path("leave"), "w").close()
+    served.wait()
+    os.chmod(key, 0o600)
     last = workspace.run("last", [kWrap, "sh", "-c", "exit 5"], environment, expect=5)
     check(not os.path.exists(os.path.join(workspace.root, "default")), "left: %s\n%s", [names for _, _, names in os.walk(workspace.root)], last.err())
 
