@@ -177,6 +177,13 @@ def others(workspace, program):
     workspace.ringside("cancel", "--hosts", node.endpoint, "--discard")
     discarded.child.wait(expect=kRefused)
     check("nothing was kept" in discarded.child.err() and not os.path.exists(workspace.path("discarded")), "discarded: %s", discarded.child.err())
+    # One that waited for others and is cancelled itself does not begin again.
+    for name, options, phase in (("not-again", ["--duration", "300s"], "capturing"),
+                                 ("never", ["--start-time", str(int((time.time() + 600) * 1000))], "waiting for the start")):
+        child = workspace.start(name, [kCommand, "trace", "--hosts", node.endpoint, "--wait", *options, "-o", workspace.path(name)])
+        wait_until("it to be there", lambda: phase in child.err(), children=[child])
+        workspace.ringside("cancel", "--hosts", node.endpoint, "--discard")
+        child.wait(expect=kRefused)
     left = [file for _, _, files in os.walk(workspace.path("output", "node")) for file in files]
     check(not left, "in the agent's output: %s", left)
 
