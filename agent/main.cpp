@@ -91,7 +91,7 @@ void end_when_unlocked(const std::string& path) {
     }).detach();
 }
 
-/// What other hosts reach it by. Where that can't be, it is said, and who is here is served.
+/// What other hosts reach it by. Where that can't be, its log says so, and who is here is served.
 std::optional<FarSetup> far_setup(const AgentOptions& options) {
     auto user = find_or_make_key(options.key_file);
     auto key = user ? job_key(*user, family_of(*options.rendezvous)) : user;

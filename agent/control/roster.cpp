@@ -140,7 +140,8 @@ void Roster::run(const Round& round) {
         const std::uint64_t id = node.link->next_id();
         const MessageBytes bytes = round.request(node, id);
         if (bytes.empty()) continue;
-        node.heard_ = Clock::now();
+        // A question that is asked again and again must not make one that is silent look alive.
+        if (!round.may_fail) node.heard_ = Clock::now();
         node.waiting_for_ = id;
         if (auto sent = node.link->send(bytes); !sent) drop(node, sent.error());
     }

@@ -61,7 +61,7 @@ struct Round {
     std::function<void(NodeState& node, fbs::MessageT& reply)> reply;
     /// The own node's part, run on a thread of its own; an error makes it take no part. May be empty.
     std::function<schema::Result<void>(NodeState& own)> own;
-    /// Whoever does not answer in time, or by an error, takes part all the same; `reply` is not called for it.
+    /// Whoever does not answer it in time, or by an error, takes part all the same, as long as it answers pings; `reply` is not called for it.
     bool may_fail = false;
     Milliseconds limit{10'000};   ///< for the whole round
     Milliseconds silence{5'000};  ///< a peer that answers no ping for so long is gone

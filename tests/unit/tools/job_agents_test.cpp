@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -90,6 +92,18 @@ TEST_CASE(
         const FakeSlurm slurm("", "");
         CHECK(rig.found() == std::vector<std::string>{rig.endpoint(), kNobody});
     }
+}
+
+TEST_CASE("job: without a key a task of an array is found in this host's directory of its number") {
+    Rig rig;
+    std::filesystem::remove(rig.folder.path() + "/.ringside/key");
+    const std::string directory = rig.folder.path() + "/none/4250.n1";
+    std::filesystem::create_directories(directory);
+    std::ofstream(directory + "/agent.sock") << "";
+    const FakeSlurm slurm("4242_7 4250 n1", "n1");
+    const auto agents = find_job_agents("4242_7", "");
+    REQUIRE(agents);
+    CHECK(agents->endpoints == std::vector<std::string>{"ipc://" + directory + "/agent.sock"});
 }
 
 TEST_CASE("job: of endpoints that the user names it is the key that the job gives") {
