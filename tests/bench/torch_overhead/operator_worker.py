@@ -6,6 +6,7 @@
                                 empty callback, the floor's callback, capturing, torch.profiler; ns each
     whole WORK R N              the same for idle, idle, capturing, torch.profiler, from the start of the capture or profile to its end: all that
                                 the thread waits for
+    thread                      starts a thread that sleeps
     structure                   what this process has of the shim (idle_structure.py)
 """
 import ctypes
@@ -13,6 +14,7 @@ import json
 import os
 import random
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -151,6 +153,9 @@ def main():
         command, *words = line.split()
         if command == "block":
             answer = works[words[0]].block(int(words[1]))
+        elif command == "thread":
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
+            answer = threading.active_count()
         elif command == "structure":
             answer = idle_structure.describe(library)
         else:

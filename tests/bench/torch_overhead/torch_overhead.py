@@ -4,7 +4,7 @@
     torch_overhead.py SHIM CALLBACKS_MODULE [--python PATH] [--quick] [--only TEXT] [--json FILE]
 
 torch.add on 4 elements, and a training step of a small MLP:
-    injected and idle / bare (processes, interleaved)
+    injected and idle / bare (processes, interleaved); beside it what a second thread that sleeps costs any process: the C library locks then
     capturing / an empty RecordFunction callback (one process, interleaved): what is ours beyond torch's own price of being observed
     added by capturing / added by torch.profiler, both over idle (the same process), beside what an empty callback adds, and the floor:
     one that reads the time twice and writes one record
@@ -133,24 +133,28 @@ class Bench:
     # --- the ratios ---
 
     def operator_idle(self, work, groups, rounds):
-        """Groups of three processes, alive together on one CPU: bare, bare, injected. One ratio a group, the median of them."""
-        ratios, controls, structure = [], [], {}
+        """Groups of four processes, alive together on one CPU: bare, bare, injected, bare with a thread that sleeps. One ratio a group, the median of them.
+        @return (injected / bare, with a thread / bare)"""
+        ratios, threads, controls, structure = [], [], [], {}
         for group in range(groups):
-            trio = [self.operator_process(False), self.operator_process(False), self.operator_process(True)]
-            times = [[], [], []]
+            four = [self.operator_process(injected) for injected in (False, False, True, False)]
+            four[3].ask("thread")
+            times = [[], [], [], []]
             for i in range(rounds):
-                for k in range(3):
-                    which = (i + k) % 3
-                    times[which].append(trio[which].ask("block %s %d" % (work, kWorks[work][1])))
-            bare, again, injected = times
+                for k in range(4):
+                    which = (i + k) % 4
+                    times[which].append(four[which].ask("block %s %d" % (work, kWorks[work][1])))
+            bare, again, injected, threaded = times
             ratios.append(paired(injected, bare, again))
+            threads.append(paired(threaded, bare, again))
             controls.append(paired(again, bare))
             if group == groups - 1:  # it takes seconds: all of torch's relocations are read
-                structure = {"bare": trio[0].ask("structure"), "injected": trio[2].ask("structure")}
-            for child in trio:
+                structure = {"bare": four[0].ask("structure"), "injected": four[2].ask("structure")}
+            for child in four:
                 child.end()
-        return {"ratio": statistics.median(ratios), "control": statistics.median(controls), "bound": 1.01,
-                "each": [ratios, controls], "structure": structure}
+        control = statistics.median(controls)
+        return ({"ratio": statistics.median(ratios), "control": control, "bound": 1.01, "each": [ratios, controls], "structure": structure},
+                {"ratio": statistics.median(threads), "control": control, "each": [threads, controls]})
 
     def operator_capturing(self, work, processes, rounds, whole_rounds):
         """Several processes, since one differs from the next for all its life: the median of their ratios."""
@@ -230,7 +234,7 @@ class Bench:
         for work, (title, _, _) in kWorks.items():
             name = title + ": injected, idle / bare"
             if only in name:
-                results[name] = self.operator_idle(work, operator_groups, 33 * rounds)
+                results[name], results[title + ": with a thread of its own that sleeps / bare"] = self.operator_idle(work, operator_groups, 33 * rounds)
             if any(only in title + tail for tail in (": capturing / empty callback", ": added by capturing / by torch.profiler")):
                 results.update(self.operator_capturing(work, processes, 15 * rounds, rounds))
         for kind in kKinds:
