@@ -134,6 +134,7 @@ bool is_of(const agent::NotedAgent& agent, const SlurmNode& node) {
 std::vector<Candidate> candidates_of(const std::vector<agent::NotedAgent>& noted,
                                      const std::vector<SlurmNode>& nodes) {
     std::vector<Candidate> candidates;
+    candidates.reserve(noted.size() + nodes.size());
     for (const agent::NotedAgent& agent : noted) {
         candidates.push_back({true, agent.node, {agent.endpoint}, ""});
     }
