@@ -104,7 +104,7 @@ TEST_CASE(
     if (child == 0) ::_exit(0);
     REQUIRE(::waitpid(child, nullptr, 0) == child);
     const auto made = [&](std::uint64_t pid_namespace, pid_t pid) {
-        const std::string path =
+        std::string path =
             top.sub("job/" + segment_name({pid_namespace, static_cast<std::uint32_t>(pid), 1}));
         ::close(::open(path.c_str(), O_CREAT | O_WRONLY, 0600));
         return path;
