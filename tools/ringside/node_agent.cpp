@@ -335,8 +335,9 @@ void NodeAgent::leave() {
                                 options_.node.empty() ? agent::default_node() : options_.node);
         } else if (is_of_our_step()) {
             end_agent();
-            // What the command has started may die a moment after it (a sandbox's inside), and nobody comes after us.
-            for (int tries = 0; tries < kMostRecoveries && has_leftovers(); ++tries) {
+            // What the command has started may die a moment after it (a sandbox's inside), and nobody comes after us; tasks of another step see to theirs.
+            const bool last = !agent::look_at_folder(directory_.number()).tasks;
+            for (int tries = 0; last && tries < kMostRecoveries && has_leftovers(); ++tries) {
                 ::poll(nullptr, 0, kBetweenRecoveriesMs);
                 recover();
             }
