@@ -230,7 +230,10 @@ void JobDirectory::remove_stillborn(const schema::SegmentId& id) {
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     lock.l_len = 1;
-    if (::fcntl(file.get(), F_OFD_SETLK, &lock) == 0) {
+    if (::fcntl(file.get(), F_OFD_SETLK, &lock) != 0) return;
+    // Dead by now: but it may have finished the segment, and recorded, since it was looked at. The next scan finds that.
+    const auto again = MappedSegment::open(directory_.get(), path_, id);
+    if (again && *again == nullptr) {
         spdlog::info("remove segment {}: its process died while it made it", name);
         ::unlinkat(directory_.get(), name.c_str(), 0);
     }
