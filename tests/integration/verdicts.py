@@ -132,7 +132,7 @@ def untraced(workspace, program):
     clean.update(RINGSIDE_DIR=workspace.root, RINGSIDE_JOB="job", SLURM_GTIDS="0,1,2,3,4")
     wrap = os.path.join(kSource, "tools", "ringside-wrap")
     commands = ([program, workspace.path("numbers"), "1", "1000000"], [static], [setuid], ["sh", "-c", "exec " + static])
-    tasks = [workspace.start("task%d" % rank, [wrap, *command], dict(clean, RANK=str(rank))) for rank, command in enumerate(commands)]
+    tasks = [workspace.start("task%d" % rank, [wrap, *command], dict(clean, RANK=str(rank), SLURM_PROCID=str(rank))) for rank, command in enumerate(commands)]
     expected = {0: ("alive", ""), 1: ("not injected", "static"), 2: ("not injected", "setuid"),
                 3: ("not injected", "no word from it: it runs without the preload"),
                 4: ("not injected", "no word from it on this node (another user's? started without ringside-wrap?)")}
