@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <future>
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "agent/attach/file_handle.hpp"
 #include "agent/capture/engine.hpp"
@@ -91,6 +93,14 @@ void end_when_unlocked(const std::string& path) {
     }).detach();
 }
 
+/// A launcher that kills a step kills what the tasks have started a moment after them. One that lives on keeps its segment.
+void await_dying(const Engine& engine) {
+    constexpr Milliseconds kMostWait{500}, kBetweenLooks{10};
+    const auto deadline = std::chrono::steady_clock::now() + kMostWait;
+    while (engine.status().processes > 0 && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(kBetweenLooks);
+}
+
 /// What other hosts reach it by. Where that can't be, its log says so, and who is here is served.
 std::optional<FarSetup> far_setup(const AgentOptions& options) {
     auto user = find_or_make_key(options.key_file);
@@ -143,6 +153,7 @@ int serve(const AgentOptions& options, int signals, FileLock& election) {
     say_ready(options.ready_fd);
     spdlog::info("node {} listens on {}", options.engine.node, options.endpoint);
     (*server)->serve(signals);
+    if (!options.while_locked.empty()) await_dying(**engine);
     if (unused) election = unused->end();
     auto finished = (*server)->finish();
     return finished ? 0 : fail(finished.error());
@@ -153,6 +164,12 @@ int run(const AgentOptions& options, int signals) {
     const int exit_code = serve(options, signals, election);
     const std::string path = options.engine.root + "/" + options.engine.job;
     const FileHandle folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    // The tasks' last one holds the election and takes the directory away; where they were killed, there is none.
+    if (folder && !options.while_locked.empty()) {
+        if (auto of_tasks = FileLock::open(folder.get(), kElectionName);
+            of_tasks && of_tasks->take(false) == FileLock::Answer::kTaken)
+            election = std::move(*of_tasks);
+    }
     if (folder && election.is_named(folder.get(), kElectionName))
         remove_job_folder(folder.get(), path);
     return exit_code;

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import sys
 
-from harness import check, free_port, kOfTheJobDirectory, kPython, kWorkloads, main, skip, wait_until
+from harness import check, free_port, kPython, kWorkloads, main, skip, wait_until
 from rsd.index import Job
 from slurm import in_trace, job_directories, kWrap
 from slurm_host import Slurm
@@ -71,15 +71,7 @@ class Ranks:
     def end(self, child):
         open(self.leave, "w").close()
         child.wait(expect=self.status)
-        root = self.workspace.root
-        if self.status != 0:
-            # mpirun kills the others then: it may be that nobody is left who would take the directory away.
-            wait_until("the agents' end", lambda: not any("agent.sock" in names for _, _, names in os.walk(root)))
-            left = [name for _, _, names in os.walk(root) for name in names]
-            ours = ("election", "agent.step", "agent.log", *kOfTheJobDirectory)
-            check(not [name for name in left if name not in ours and not name.startswith(("step-", "task-"))], "more than that stays: %s", left)
-            for name in os.listdir(root):
-                shutil.rmtree(os.path.join(root, name))
+        # mpirun kills the others where one has failed: then nobody but the agent is left who would take the directory away.
         nothing_stays(self.workspace)
 
 
