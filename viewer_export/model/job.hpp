@@ -66,7 +66,7 @@ struct Calibration {
     double error_ppb = 0;
     std::uint8_t ticks_source = 0;  ///< fbs::TicksSource
 
-    /// @return nanoseconds of the node's clock; never decreases with ticks
+    /// @return nanoseconds of the node's clock; never decreases with ticks; within 127 years of 1970, as all times are: their difference fits
     std::int64_t node_ns(std::uint64_t ticks) const;
 };
 
