@@ -141,12 +141,20 @@ class Variants:
                            lambda variant: timed(lambda: variant(block)) / repeats)
 
 
+def pin(cpu):
+    """All threads that there are. Not before torch is imported: on one CPU numpy's OpenBLAS starts none, where any job's process has some, and the C library
+    takes no locks."""
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), {cpu})
+
+
 def main():
-    module, directory = sys.argv[1], sys.argv[2]
+    module, directory, cpu = sys.argv[1], sys.argv[2], int(sys.argv[3])
     torch.set_num_threads(1)
     works = {"add": Add(), "step": Step()}
     works["add"].block(20000)
     works["step"].block(500)
+    pin(cpu)
     library = torch_library()
     print(json.dumps({"pid": os.getpid()}), flush=True)
     for line in sys.stdin:

@@ -114,7 +114,7 @@ class Bench:
     def operator_process(self, injected):
         environment, directory = self.environment(injected)
         script = os.path.join(HERE, "operator_worker.py")
-        child = self.start([script, self.options.callbacks, directory], environment, self.cpu)
+        child = self.start([script, self.options.callbacks, directory, str(self.cpu)], environment, None)
         child.ready()
         return child
 
