@@ -1,4 +1,5 @@
 #include "viewer_export/model/memory.hpp"
+#include "viewer_export/model/bounded_sum.hpp"
 
 #include <algorithm>
 
@@ -34,7 +35,7 @@ MemoryUse memory_use(std::span<const Range> ranges, const Nesting& nesting,
         if (around.empty()) {
             use.outside.push_back(event);
         } else {
-            use.self_bytes[around.back()] += event.bytes;
+            add_to(use.self_bytes[around.back()], event.bytes);
         }
     }
     // Inner ones first: what is folded goes to its wrapper, what lies inside counts around it.
@@ -42,8 +43,8 @@ MemoryUse memory_use(std::span<const Range> ranges, const Nesting& nesting,
     for (auto i = static_cast<Index>(ranges.size()); i-- > 0;) {
         const Index parent = nesting.parent[i];
         if (parent == kNone) continue;
-        use.total_bytes[parent] += use.total_bytes[i];
-        if (nesting.folded[i]) use.self_bytes[parent] += use.self_bytes[i];
+        add_to(use.total_bytes[parent], use.total_bytes[i]);
+        if (nesting.folded[i]) add_to(use.self_bytes[parent], use.self_bytes[i]);
     }
     return use;
 }

@@ -1,4 +1,5 @@
 #include "viewer_export/model/nesting.hpp"
+#include "viewer_export/model/bounded_sum.hpp"
 
 namespace ringside::viewer_export::model {
 
@@ -18,7 +19,7 @@ void fold_wrappers(std::span<const Range> ranges, Nesting& nesting) {
             continue;
         }
         nesting.folded[i] = true;
-        nesting.self_ns[parent] += nesting.self_ns[i];
+        add_to(nesting.self_ns[parent], nesting.self_ns[i]);
         children[parent] = children[i];
     }
 }
@@ -46,7 +47,7 @@ Nesting nest(std::span<const Range> ranges, const std::vector<bool>* leave_out) 
         result.self_ns[i] = range.duration_ns();
         if (!stack.empty()) {
             result.parent[i] = stack.back();
-            result.self_ns[stack.back()] -= range.duration_ns();
+            add_to(result.self_ns[stack.back()], -range.duration_ns());
         }
         stack.push_back(i);
     }

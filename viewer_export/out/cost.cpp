@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "viewer_export/model/bounded_sum.hpp"
 #include "viewer_export/out/table_footer.hpp"
 
 namespace ringside::viewer_export {
@@ -27,7 +28,7 @@ Sum sum_of(const model::Job& job) {
         sum.cost.cost_ns += one.cost_ns;
         sum.cost.job_time_ns += one.job_time_ns;
         sum.cost.slowest_start_ns = std::max(sum.cost.slowest_start_ns, one.slowest_start_ns);
-        sum.cost.agent_cpu_ns += std::max<std::int64_t>(one.agent_cpu_ns, 0);
+        model::add_to(sum.cost.agent_cpu_ns, std::max<std::int64_t>(one.agent_cpu_ns, 0));
     }
     for (const model::Process& process : job.processes)
         sum.processes += job.nodes[process.node].perturbation.known;

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "viewer_export/model/bounded_sum.hpp"
 #include "viewer_export/model/rpc_tree.hpp"
 #include "viewer_export/out/table_footer.hpp"
 
@@ -157,7 +158,7 @@ std::string torch_table(const std::vector<TableRow>& rows, const TableOptions& o
     std::int64_t total_ns = 0;
     for (const TableRow& row : rows) {
         longest = std::max(longest, length_of(row.name));
-        total_ns += row.self_cpu_ns;
+        model::add_to(total_ns, row.self_cpu_ns);
     }
     const Columns shown = columns_of(rows, memory);
     const Cells headers = headers_of(shown);

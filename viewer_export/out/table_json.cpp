@@ -1,6 +1,7 @@
 // The table's rows and totals as one JSON object, for scripts. Times in microseconds.
 #include <algorithm>
 
+#include "viewer_export/model/bounded_sum.hpp"
 #include "viewer_export/out/cost.hpp"
 #include "viewer_export/out/json_writer.hpp"
 #include "viewer_export/out/table.hpp"
@@ -133,7 +134,7 @@ schema::Result<std::string> table_json(const model::Job& job, const TableOptions
     StringSink sink;
     JsonWriter json(sink, 1u << 14);
     std::int64_t total_ns = 0;
-    for (const TableRow& row : *rows) total_ns += row.self_cpu_ns;
+    for (const TableRow& row : *rows) model::add_to(total_ns, row.self_cpu_ns);
     json.begin_object();
     json.field("job", job.name);
     json.field_us("self_cpu_time_total_us", total_ns);

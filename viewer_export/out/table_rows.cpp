@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "schema/control_page.hpp"
+#include "viewer_export/model/bounded_sum.hpp"
 #include "viewer_export/model/memory.hpp"
 #include "viewer_export/model/nesting.hpp"
 #include "viewer_export/model/rpc_tree.hpp"
@@ -157,12 +158,12 @@ private:
             key.shapes = range.shapes;
             TableRow& row = group(key, range.begin_ns, range.end_ns).row;
             ++row.count;
-            row.cpu_ns += range.duration_ns();
+            model::add_to(row.cpu_ns, range.duration_ns());
             if (!memory_.empty()) {
-                row.cpu_memory_bytes += memory.total_bytes[i];
-                row.self_cpu_memory_bytes += memory.self_bytes[i];
+                model::add_to(row.cpu_memory_bytes, memory.total_bytes[i]);
+                model::add_to(row.self_cpu_memory_bytes, memory.self_bytes[i]);
             }
-            row.self_cpu_ns += nesting.self_ns[i];
+            model::add_to(row.self_cpu_ns, nesting.self_ns[i]);
             row.is_async = range.end != End::kEnded;
             note_attributes(row, range.attributes);
         }
@@ -175,8 +176,8 @@ private:
             key_of(event.request, job_.names.find(schema::kMemoryName), process, kNoSuffix);
         TableRow& row = group(key, event.ns, event.ns).row;
         ++row.count;
-        row.cpu_memory_bytes += event.bytes;
-        row.self_cpu_memory_bytes += event.bytes;
+        model::add_to(row.cpu_memory_bytes, event.bytes);
+        model::add_to(row.self_cpu_memory_bytes, event.bytes);
     }
 
     void add_async(const model::AsyncRange& range) {
@@ -184,7 +185,7 @@ private:
             key_of(range.request, range.name, job_.lanes[range.lane].process, suffix_of(range.end));
         TableRow& row = group(key, range.begin_ns, range.end_ns).row;
         ++row.count;
-        row.cpu_ns += range.duration_ns();
+        model::add_to(row.cpu_ns, range.duration_ns());
         row.is_async = true;
         note_attributes(row, range.attributes);
     }
@@ -198,7 +199,7 @@ private:
         const Key key{names_.chain(index), kNone, node_ids_[half.process], suffix_of(call, half)};
         TableRow& row = group(key, half.begin_ns, half.end_ns).row;
         ++row.count;
-        row.cpu_ns += half.duration_ns();
+        model::add_to(row.cpu_ns, half.duration_ns());
         row.is_async = true;
     }
 
@@ -243,10 +244,10 @@ private:
             }
             TableRow& row = rows[entry->second];
             row.count += group.row.count;
-            row.cpu_ns += group.row.cpu_ns;
-            row.self_cpu_ns += group.row.self_cpu_ns;
-            row.cpu_memory_bytes += group.row.cpu_memory_bytes;
-            row.self_cpu_memory_bytes += group.row.self_cpu_memory_bytes;
+            model::add_to(row.cpu_ns, group.row.cpu_ns);
+            model::add_to(row.self_cpu_ns, group.row.self_cpu_ns);
+            model::add_to(row.cpu_memory_bytes, group.row.cpu_memory_bytes);
+            model::add_to(row.self_cpu_memory_bytes, group.row.self_cpu_memory_bytes);
             row.is_async = row.is_async && group.row.is_async;
             for (const Index attributes : group.row.attributes) note_attributes(row, attributes);
         }

@@ -1,14 +1,16 @@
-// Ticks to nanoseconds, for calibrations and corrections as they are and as a hostile dump has them.
+// Ticks to nanoseconds and their sums, for calibrations and corrections as they are and as a hostile dump has them.
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
 
+#include "viewer_export/model/bounded_sum.hpp"
 #include "viewer_export/model/job.hpp"
 
 namespace {
 
+using ringside::viewer_export::model::add_to;
 using ringside::viewer_export::model::Calibration;
 using ringside::viewer_export::model::ClockCorrection;
 
@@ -42,6 +44,17 @@ TEST_CASE("times: the difference of any two fits, whatever a dump says") {
             CHECK(ns <= kGreatest / 2);
         }
     }
+}
+
+TEST_CASE("times: sums stop at the ends") {
+    std::int64_t sum = kGreatest - 5;
+    add_to(sum, 4);
+    CHECK(sum == kGreatest - 1);
+    add_to(sum, 4);
+    CHECK(sum == kGreatest);
+    sum = kLeast + 3;
+    add_to(sum, -8);
+    CHECK(sum == kLeast);
 }
 
 }  // namespace
