@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "inject/core/budget.hpp"
+#include "inject/core/start_data.hpp"
 #include "schema/request_id.hpp"
 
 namespace ringside::inject {
@@ -21,7 +22,7 @@ constexpr auto kReady = static_cast<std::uint16_t>(NameState::kReady);
 constexpr std::size_t kTableBytes = schema::kAttributeEntries * sizeof(AttributeEntry);
 
 /// Whether the table's pages are real in the present segment.
-constinit std::atomic<bool> table_real{false};
+RINGSIDE_START_DATA constinit std::atomic<bool> table_real{false};
 
 AttributeEntry* entries_of(std::byte* segment) {
     return reinterpret_cast<AttributeEntry*>(segment + schema::kAttributesOffset);

@@ -32,9 +32,9 @@ struct Watched {
 RINGSIDE_START_DATA constinit Watched watched[kMaxSources]{};
 RINGSIDE_START_DATA constinit std::uint32_t watched_count = 0;
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-constinit std::atomic<bool> mutex_held{false};
+RINGSIDE_START_DATA constinit std::atomic<bool> mutex_held{false};
 constinit std::atomic<bool> disabled{false};
-constinit std::atomic<bool> announced{false};
+RINGSIDE_START_DATA constinit std::atomic<bool> announced{false};
 constinit std::atomic<std::uint32_t> acted{0};
 // A source that loads or looks up something while it attaches comes back in through the exported stubs.
 __thread bool t_acting __attribute__((tls_model("initial-exec")));

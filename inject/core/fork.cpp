@@ -9,7 +9,6 @@
 
 // NOLINTBEGIN(readability-identifier-naming): the C library's own names
 extern "C" {
-extern void* __dso_handle __attribute__((visibility("hidden")));
 // What pthread_atfork() calls, which is linked into each library. Weak: musl has none, and must be able to load us all the same.
 int __register_atfork(void (*)(), void (*)(), void (*)(), void*) __attribute__((weak));
 }
@@ -35,7 +34,8 @@ void in_child() {
 }  // namespace
 
 void watch_forks() {
-    if (__register_atfork != nullptr) __register_atfork(nullptr, nullptr, in_child, &__dso_handle);
+    // The last one tells the library by which handlers are taken back: ours stay.
+    if (__register_atfork != nullptr) __register_atfork(nullptr, nullptr, in_child, &g_process);
 }
 
 }  // namespace ringside::inject

@@ -22,7 +22,7 @@ namespace {
 /// Text is made real in parts of this size; most processes have a few hundred names.
 constexpr std::uint32_t kTextPartBytes = 64 * 1024;
 /// Bytes of text that are real; 0: not even the entries.
-constinit std::atomic<std::uint32_t> real_text_bytes{0};
+RINGSIDE_START_DATA constinit std::atomic<std::uint32_t> real_text_bytes{0};
 
 constexpr auto kFree = static_cast<std::uint16_t>(NameState::kFree);
 constexpr auto kFilling = static_cast<std::uint16_t>(NameState::kFilling);

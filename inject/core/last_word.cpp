@@ -4,13 +4,14 @@
 
 #include "inject/core/segment_file.hpp"
 #include "inject/core/slots/slots.hpp"
+#include "inject/core/start_data.hpp"
 
 namespace ringside::inject {
 
 namespace {
 
 using Exit = void (*)(int);
-constinit void* real_exit = nullptr;
+RINGSIDE_START_DATA constinit void* real_exit = nullptr;
 
 /// Called from signal handlers and vfork's children, too: nothing in close_segment() minds.
 [[noreturn]] void close_and_exit(int status) {

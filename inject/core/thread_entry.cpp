@@ -4,6 +4,7 @@
 
 #include "inject/core/c_library.hpp"
 #include "inject/core/lanes.hpp"
+#include "inject/core/start_data.hpp"
 #include "inject/core/thread_entry.hpp"
 
 namespace ringside::inject {
@@ -13,8 +14,8 @@ constinit __thread ThreadSlot t_slot
 
 namespace {
 
-constinit pthread_key_t exit_key{};
-constinit const ThreadFunctions* threads = nullptr;  // null: there is no key
+RINGSIDE_START_DATA constinit pthread_key_t exit_key{};
+RINGSIDE_START_DATA constinit const ThreadFunctions* threads = nullptr;  // null: there is no key
 
 /// Runs at the thread's end. Hooks in later destructors make a new lane, and the C library then calls this once more.
 void at_thread_exit(void*) {

@@ -10,15 +10,16 @@
 #include "inject/core/process.hpp"
 #include "inject/core/segment_file.hpp"
 #include "inject/core/slots/loader_lock.hpp"
+#include "inject/core/start_data.hpp"
 
 namespace ringside::inject {
 
 namespace {
 
-constinit std::atomic<bool> watching{false};
+RINGSIDE_START_DATA constinit std::atomic<bool> watching{false};
 // Object generations last seen, at any call and at a call from outside the loader. Races only cost a look too many.
-constinit std::atomic<std::uint64_t> seen_anywhere{0};
-constinit std::atomic<std::uint64_t> seen_outside{0};
+RINGSIDE_START_DATA constinit std::atomic<std::uint64_t> seen_anywhere{0};
+RINGSIDE_START_DATA constinit std::atomic<std::uint64_t> seen_outside{0};
 
 /// CPython looks a module's entry up right after dlopen() has returned, before it runs any of it: in no dlopen(), and in time for the
 /// first operator.

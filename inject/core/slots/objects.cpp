@@ -4,17 +4,17 @@
 
 #include "inject/core/fixed_text.hpp"
 #include "inject/core/slots/loader_lock.hpp"
+#include "inject/core/slots/loader_tables.hpp"
 #include "inject/core/slots/slots.hpp"
+#include "inject/core/start_data.hpp"
 #include "schema/units.hpp"
 
 namespace ringside::inject {
 
 namespace {
 
-// Zero pages until objects are looked at: a process without a framework never touches them.
-constinit LoadedObject objects[kMaxObjects]{};
-constinit std::uint32_t object_count = 0;
-constinit std::uint64_t seen_generation = 0;
+RINGSIDE_START_DATA constinit std::uint32_t object_count = 0;
+RINGSIDE_START_DATA constinit std::uint64_t seen_generation = 0;
 
 constexpr std::uintptr_t page_floor(std::uintptr_t address) {
     return address & ~(schema::kPageBytes - 1);
@@ -43,7 +43,7 @@ LoadedObject describe(const dl_phdr_info& info) {
             object.relro_end = page_floor(start + header.p_memsz);
         }
     }
-    object.ours = object.holds(reinterpret_cast<std::uintptr_t>(&objects));
+    object.ours = object.holds(reinterpret_cast<std::uintptr_t>(&g_loader_tables));
     for (const char* prefix : kNeverTouched) object.loader |= starts_with(object.name, prefix);
     object.seen = true;
     return object;
@@ -53,6 +53,7 @@ namespace {
 
 LoadedObject* known(const dl_phdr_info& info) {
     const char* name = base_name(info.dlpi_name);
+    LoadedObject* const objects = objects_begin();
     for (std::uint32_t i = 0; i < object_count; ++i) {
         if (objects[i].base == info.dlpi_addr &&
             std::strncmp(objects[i].name, name, kObjectNameBytes - 1) == 0) {
@@ -68,7 +69,8 @@ int visit(dl_phdr_info* info, std::size_t, void* generation) {
     if (object != nullptr) {
         object->seen = true;
     } else if (object_count < kMaxObjects) {
-        objects[object_count++] = describe(*info);
+        *objects_end() = describe(*info);
+        ++object_count;
     }
     return 0;
 }
@@ -139,6 +141,7 @@ std::uint32_t DynamicTables::unhashed_end() const {
 
 bool refresh_objects(void (*gone)(const LoadedObject&)) {
     if (object_generation() == seen_generation) return false;
+    LoadedObject* const objects = objects_begin();
     for (std::uint32_t i = 0; i < object_count; ++i) objects[i].seen = false;
     dl_iterate_phdr(visit, &seen_generation);
     for (std::uint32_t i = 0; i < object_count;) {
@@ -153,10 +156,10 @@ bool refresh_objects(void (*gone)(const LoadedObject&)) {
 }
 
 LoadedObject* objects_begin() {
-    return objects;
+    return g_loader_tables.objects;
 }
 LoadedObject* objects_end() {
-    return objects + object_count;
+    return objects_begin() + object_count;
 }
 
 const LoadedObject* object_at(std::uintptr_t address) {

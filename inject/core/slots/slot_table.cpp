@@ -1,13 +1,15 @@
 #include "inject/core/slots/slot_table.hpp"
 
+#include "inject/core/slots/loader_tables.hpp"
 #include "inject/core/start_data.hpp"
 
 namespace ringside::inject {
 
+constinit LoaderTables g_loader_tables{};
+
 namespace {
 
-constinit Slot slots[kMaxSlots]{};
-constinit std::uint32_t slot_count = 0;
+RINGSIDE_START_DATA constinit std::uint32_t slot_count = 0;
 RINGSIDE_START_DATA constinit SlotSet* sets[kMaxSlotSets]{};
 
 }  // namespace
@@ -29,17 +31,18 @@ bool add_slot(const Slot& slot) {
         if (known->at == slot.at) return false;
     }
     if (slot_count == kMaxSlots) return false;
-    slots[slot_count++] = slot;
+    ++slot_count;
+    *slots_begin() = slot;
     return true;
 }
 
 void forget_slots_of(const LoadedObject& object) {
-    std::uint32_t kept = 0;
-    for (std::uint32_t i = 0; i < slot_count; ++i) {
-        if (slots[i].object == object.base || object.holds(slots[i].original)) continue;
-        slots[kept++] = slots[i];
+    Slot* kept = slots_end();
+    for (const Slot* slot = slots_end(); slot-- != slots_begin();) {
+        if (slot->object == object.base || object.holds(slot->original)) continue;
+        *--kept = *slot;
     }
-    slot_count = kept;
+    slot_count = static_cast<std::uint32_t>(slots_end() - kept);
     for (SlotSet* set : sets) {
         for (std::uint32_t i = 0; set != nullptr && i < set->hook_count; ++i) {
             void** original = set->hooks[i].original;
@@ -60,10 +63,10 @@ std::uint32_t count_slots(SlotSet& set, std::uint32_t number) {
 }
 
 Slot* slots_begin() {
-    return slots;
+    return slots_end() - slot_count;
 }
 Slot* slots_end() {
-    return slots + slot_count;
+    return g_loader_tables.slots + kMaxSlots;
 }
 
 }  // namespace ringside::inject
