@@ -13,7 +13,7 @@
 //   Mark ... header   ticks    value      argument     |
 //   Name     header   length   hash       bytes ...    |
 //
-// Word 1 is a time in every kind but Pad and NameInline; word 2 of Range and Operator is a second one.
+// Word 1 is a time in every kind but Pad and NameInline; word 2 of Range, Operator and most of the GPU's (gpu_record.hpp) is a second one.
 // An unknown kind is skipped by its cell count and counted. A nested range is one record, written when it ends; what may end
 // on another thread is a begin and an end with one key (unique in the segment).
 #pragma once
@@ -48,9 +48,18 @@ enum class RecordKind : std::uint16_t {
     kIteration = 9,    ///< 1 cell: a boundary; value = n-th of its name in this process, from 1
     kCounter = 10,     ///< 1 cell: value
     kNameInline = 11,  ///< 1 to 8 cells: the name of the record that follows
-    // 16 to 31 are the GPU's (kernel, copy, api, synchronisation).
+    // 16 to 31 are the GPU's: gpu_record.hpp. Written when the work is done, in any order, by whichever thread hears of it.
+    kGpuKernel = 16,  ///< 3 cells
+    kGpuCopy = 17,    ///< 3 cells: between any two memories, peer copies too
+    kGpuMemset = 18,  ///< 2 cells
+    kGpuApi =
+        19,  ///< 2 cells: a call of the CUDA runtime or the driver, on a thread of the program
+    kGpuSync = 20,      ///< 2 cells: what a thread waited for
+    kGpuOverhead = 21,  ///< 2 cells: what CUPTI and the driver took for themselves
+    kGpuEvent = 22,     ///< 2 cells: a CUDA event was recorded
+    kGpuLink = 23,      ///< 1 cell: a number that the program's own tools gave a call
+    kGpuDevice = 24,    ///< 3 cells: what a device is
 };
-inline constexpr std::uint16_t kRecordKinds = 12;
 
 /// Cells of a record of this kind, 0 where they vary or the kind is unknown.
 constexpr std::uint32_t record_cells(RecordKind kind) {
@@ -62,11 +71,20 @@ constexpr std::uint32_t record_cells(RecordKind kind) {
         case RecordKind::kMark:
         case RecordKind::kIteration:
         case RecordKind::kCounter:
+        case RecordKind::kGpuLink:
             return 1;
         case RecordKind::kOperator:
         case RecordKind::kContext:
+        case RecordKind::kGpuMemset:
+        case RecordKind::kGpuApi:
+        case RecordKind::kGpuSync:
+        case RecordKind::kGpuOverhead:
+        case RecordKind::kGpuEvent:
             return 2;
         case RecordKind::kRpcBegin:
+        case RecordKind::kGpuKernel:
+        case RecordKind::kGpuCopy:
+        case RecordKind::kGpuDevice:
             return 3;
         default:
             return 0;

@@ -63,10 +63,11 @@ enum class Loss : std::uint32_t {
     kUnmatchedEnd = 5,     ///< ends without a begin that were passed over
     kHookOtherTarget = 6,  ///< slots that pointed elsewhere and were left alone
     // How often more memory was refused, by what; what was lost for it is counted in the lanes and as kLaneRefused.
-    kRefusedByProcess = 7,     ///< the process's budget
-    kRefusedByNode = 8,        ///< the node's
-    kRefusedByCgroup = 9,      ///< a memory cgroup near its limit
-    kRefusedByFileSystem = 10  ///< half of what is free, or full
+    kRefusedByProcess = 7,      ///< the process's budget
+    kRefusedByNode = 8,         ///< the node's
+    kRefusedByCgroup = 9,       ///< a memory cgroup near its limit
+    kRefusedByFileSystem = 10,  ///< half of what is free, or full
+    kGpuDropped = 11            ///< records that CUPTI dropped, or gave without a time
 };
 inline constexpr std::uint32_t kLossCounters = 16;
 

@@ -44,8 +44,8 @@ std::array<std::uint64_t, schema::kLossCounters> TrackedProcess::losses_in_captu
 std::uint64_t passed_over(std::span<const std::uint64_t> losses) {
     using schema::Loss;
     std::uint64_t sum = 0;
-    for (const Loss loss :
-         {Loss::kStackTooDeep, Loss::kTableFull, Loss::kLaneRefused, Loss::kReentered}) {
+    for (const Loss loss : {Loss::kStackTooDeep, Loss::kTableFull, Loss::kLaneRefused,
+                            Loss::kReentered, Loss::kGpuDropped}) {
         const auto at = static_cast<std::size_t>(loss);
         sum += at < losses.size() ? losses[at] : 0;
     }

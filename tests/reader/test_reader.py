@@ -183,7 +183,7 @@ def record(kind, cells, time, *words, flags=kTorch, name=0, base=1000):
     """One record with extras, at the begin of its block: words are word 2, 3, 4, ..."""
     word3 = words[1] if len(words) > 1 else 0
     out = bytes([kind | 32 | (64 if word3 else 0), flags, cells]) + sample.varint(name) + sample.zigzag(time - base)
-    out += sample.varint(words[0] - time) if kind in (1, 2) else sample.zigzag(words[0])
+    out += sample.varint(words[0] - time) if kind in (1, 2) or 16 <= kind <= 21 else sample.zigzag(words[0])
     if word3:
         out += sample.zigzag(word3)
     return out + b"".join(sample.zigzag(w) for w in words[2:])
@@ -249,6 +249,44 @@ class What(unittest.TestCase):
         events = self.events([(record(1, 1, 1110, 1120, name=1), 1)], opens=opens, fate="Killed")
         self.assertEqual([(r.kind, r.begin, r.end) for r in events.ranges], [("range", 1110, 1120), ("open", 1050, None)])
         self.assertTrue(events.killed(0))
+
+    def gpu(self, kind, cells, time, *words, detail=0, name=0):
+        """words: 2, 3, ...; what the kind has beyond them is 0."""
+        return (record(kind, cells, time, *words, *[0] * (4 * cells - 2 - len(words)), flags=0x50 | detail, name=name), cells)
+
+    def test_a_kernel_and_a_copy_have_their_fields_and_belong_to_call_range_and_request(self):
+        thread = [self.rpc(1010, 7, 1), (record(7, 2, 1100, 7, 0, 0, 0, 777, 0, flags=kTorch | 1), 2),
+                  (record(1, 1, 1110, 1190, name=1), 1), (record(1, 1, 1100, 1290, name=2), 1), (record(1, 1, 1130, 1140, name=3), 1)]
+        told = [self.gpu(16, 3, 1500, 1600, 9 | 1 << 32, 2 | 7 << 32, 128 | 3 << 32, 1 | 256 << 32, 2 | 4 << 32, 64 | 96 << 32, 40 | 5 << 32, 77, 1490, name=4),
+                self.gpu(17, 3, 1700, 1710, 10 | 1 << 32, 2 | 7 << 32, 4096, 1 | 3 << 8 | 1 << 16 | 6 << 32, 0, 0 | 1 << 32, detail=1),
+                self.gpu(19, 2, 1121, 1125, 9, 42 | 13 << 32, detail=1, name=2), self.gpu(19, 2, 1120, 1128, 9, 42 | 211 << 32, name=1),
+                self.gpu(23, 1, 1120, 4711, 9, detail=3), self.gpu(24, 3, 1500, 80 << 30, 1 | 132 << 32, 9, name=3)]
+        events = self.events(thread, told)
+        kernel, copy = events.gpu.work
+        self.assertEqual((kernel.what, kernel.name, kernel.begin, kernel.end, kernel.correlation, kernel.device, kernel.context, kernel.stream),
+                         ("kernel", "mod", 1500, 1600, 9, 1, 2, 7))
+        self.assertEqual((kernel.grid_x, kernel.grid_y, kernel.grid_z, kernel.block_x, kernel.block_y, kernel.block_z), (128, 3, 1, 256, 2, 4))
+        self.assertEqual((kernel.static_shared, kernel.dynamic_shared, kernel.registers, kernel.graph, kernel.graph_node, kernel.queued),
+                         (64, 96, 40, 5, 77, 1490))
+        self.assertEqual((copy.what, copy.detail, copy.bytes, copy.source_memory, copy.destination_memory, copy.asynchronous, copy.graph,
+                          copy.source_device, copy.destination_device), ("copy", 1, 4096, 1, 3, True, 6, 0, 1))
+        call = events.gpu.call_of(kernel)
+        self.assertEqual((call.begin, call.end, call.thread, call.callback, call.detail), (1120, 1128, 42, 211, 0))
+        self.assertIsNone(events.gpu.call_of(copy))
+        self.assertEqual(events.gpu.range_of(events, call).begin, 1110)
+        self.assertEqual(events.gpu.context_of(events, call), 7)
+        self.assertEqual([(link.id, link.correlation, link.detail) for link in events.gpu.links], [(4711, 9, 3)])
+        self.assertEqual((events.gpu.devices[0, 1].name, events.gpu.devices[0, 1].processors, events.gpu.devices[0, 1].memory), ("w1", 132, 80 << 30))
+        self.assertEqual(events.unknown, 0)
+
+    def test_iterations_keep_gpu_work_with_its_call(self):
+        kept = {"name": "f", "asked": 1, "count": 1, "first": 1, "begin_ticks": 1200, "end_ticks": 1300}
+        told = [self.gpu(19, 2, 1290, 1295, 1, 42, name=1), self.gpu(16, 3, 1400, 1500, 1), self.gpu(19, 2, 1190, 1195, 2, 42, name=1),
+                self.gpu(16, 3, 1250, 1260, 2), self.gpu(16, 3, 1270, 1280, 3), self.gpu(16, 3, 1300, 1310, 4)]
+        events = self.events(told, iterations=kept)
+        events.trim()
+        self.assertEqual([(w.begin, w.correlation) for w in events.gpu.work], [(1400, 1), (1270, 3)])
+        self.assertEqual([c.begin for c in events.gpu.calls], [1290])
 
     def test_iterations_leave_out_what_lies_outside(self):
         kept = {"name": "f", "asked": 2, "count": 2, "first": 3, "begin_ticks": 1200, "end_ticks": 1400}

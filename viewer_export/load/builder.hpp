@@ -2,7 +2,8 @@
 // on order (nesting, contexts, pairs) is decided on rounded values. Used by job_loader alone.
 //
 //   Process, Names -> ProcessState      Blocks -> LaneState (lane_builder.cpp)      Footer -> accounts, fates
-//   finish: pairs (pairing.cpp) -> requests of events -> last evidence (finish.cpp) -> left out (trim.cpp) -> nanoseconds -> index (apply_index.cpp)
+//   finish: pairs (pairing.cpp) -> requests of events -> last evidence (finish.cpp) -> left out (trim.cpp) -> the GPU's work tied to ranges (gpu.cpp)
+//           -> nanoseconds -> index (apply_index.cpp)
 #pragma once
 
 #include <cstdint>
@@ -108,6 +109,12 @@ private:
     Index record_name(const schema::RecordHeader& header, Index lane);
     Index name_of(Index process, std::uint32_t id);
 
+    // gpu.cpp
+    void add_gpu(const schema::DecodedRecord& record, std::uint64_t position, Index lane);
+    void add_gpu_device(const schema::DecodedRecord& record, Index lane);
+    void find_gpu_calls();
+    void tie_gpu_calls();
+
     // pairing.cpp
     void pair_process(Index process);
 
@@ -124,6 +131,7 @@ private:
 
     // trim.cpp
     void leave_out_events();
+    void leave_out_gpu();
     void leave_out_calls();
 
     // apply_index.cpp

@@ -35,8 +35,11 @@ model::Job JobBuilder::finish(const fbs::JobIndex* index, bool corrected) {
     for (Index i = 0; i < job_.processes.size(); ++i) pair_process(i);
     finish_lanes();
     finish_events();
+    find_gpu_calls();
     settle_ends();
     leave_out_events();
+    leave_out_gpu();
+    tie_gpu_calls();
     if (index != nullptr) apply_nodes(*index);
     to_nanoseconds(corrected && index != nullptr);
     if (index != nullptr) {
@@ -205,6 +208,16 @@ void JobBuilder::to_nanoseconds(bool corrected) {
         convert(job_.processes[half.process].node, half.begin_ns);
         convert(job_.processes[half.process].node, half.end_ns);
     }
+    for (model::GpuCall& call : job_.gpu_calls) {
+        convert(job_.processes[call.process].node, call.begin_ns);
+        convert(job_.processes[call.process].node, call.end_ns);
+    }
+    for (model::GpuWork& work : job_.gpu_work) {
+        const Index node = job_.processes[work.process].node;
+        convert(node, work.begin_ns);
+        convert(node, work.end_ns);
+        if (work.queued_ns != 0) convert(node, work.queued_ns);
+    }
     for (model::Process& process : job_.processes) convert(process.node, process.last_evidence_ns);
 }
 
@@ -259,8 +272,8 @@ void JobBuilder::sum_up() {
     }
     using schema::Loss;
     for (const model::Process& process : job_.processes) {
-        for (const Loss loss :
-             {Loss::kStackTooDeep, Loss::kTableFull, Loss::kLaneRefused, Loss::kReentered}) {
+        for (const Loss loss : {Loss::kStackTooDeep, Loss::kTableFull, Loss::kLaneRefused,
+                                Loss::kReentered, Loss::kGpuDropped}) {
             const auto at = static_cast<std::size_t>(loss);
             if (at < process.losses.size()) totals.passed_over += process.losses[at];
         }
@@ -272,7 +285,8 @@ void JobBuilder::sum_up() {
         ++halves;
         count(half.end);
     }
-    totals.events = totals.ranges + job_.asyncs.size() + halves + job_.values.size();
+    totals.events = totals.ranges + job_.asyncs.size() + halves + job_.values.size() +
+                    job_.gpu_calls.size() + job_.gpu_work.size();
     for (const model::Call& call : job_.calls) {
         if (!model::is_real(job_, call)) continue;
         totals.joined_requests += call.state == model::CallState::kJoined && call.both();

@@ -141,6 +141,17 @@ void JobBuilder::add_record(const DecodedRecord& record, std::uint64_t position,
                                    record_name(header, lane), lane, kNone, header.kind, source,
                                    detail, attributes_of(process, header.name.value)});
             break;
+        case RecordKind::kGpuKernel:
+        case RecordKind::kGpuCopy:
+        case RecordKind::kGpuMemset:
+        case RecordKind::kGpuApi:
+        case RecordKind::kGpuSync:
+        case RecordKind::kGpuOverhead:
+        case RecordKind::kGpuEvent:
+        case RecordKind::kGpuLink:
+        case RecordKind::kGpuDevice:
+            add_gpu(record, position, lane);
+            break;
         default:
             break;
     }

@@ -53,6 +53,27 @@ void JobBuilder::leave_out_events() {
     });
 }
 
+/// Calls as ranges, work with its call, or by its own times where that is in no dump. Still in ticks.
+void JobBuilder::leave_out_gpu() {
+    const auto goes = [&](const auto& event) {
+        const auto& kept = job_.processes[event.process].iterations;
+        return kept && is_outside(*kept, static_cast<std::uint64_t>(event.begin_ns),
+                                  static_cast<std::uint64_t>(event.end_ns), true);
+    };
+    std::vector<Index> stays(job_.gpu_calls.size(), kNone);
+    Index next = 0;
+    for (Index i = 0; i < stays.size(); ++i) {
+        if (!goes(job_.gpu_calls[i])) stays[i] = next++;
+    }
+    std::uint64_t& left_out = job_.totals.outside_iterations;
+    left_out += std::erase_if(job_.gpu_work, [&](model::GpuWork& work) {
+        if (work.call == kNone) return goes(work);
+        work.call = stays[work.call];
+        return work.call == kNone;
+    });
+    left_out += std::erase_if(job_.gpu_calls, goes);
+}
+
 /// Halves stay where they are, for others point to them, and are not shown. The caller's iterations decide, so that no call is shown by half.
 void JobBuilder::leave_out_calls() {
     const auto is_record = [&](Index half) {

@@ -4,6 +4,7 @@
 //   Job -- nodes -- processes -- lanes -- ranges          in order of begin, outer before inner
 //    |                            |
 //    +-- asyncs, halves, values --+   calls: halves joined by the index
+//    +-- gpu_work --> gpu_calls --+   gpu.hpp
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "viewer_export/model/event.hpp"
+#include "viewer_export/model/gpu.hpp"
 
 namespace ringside::viewer_export::model {
 
@@ -194,7 +196,8 @@ struct Damage {
 /// Sums over the whole job.
 struct Totals {
     std::uint64_t records = 0;  ///< read from blocks
-    std::uint64_t events = 0;   ///< ranges, async ranges, halves, values; pairs count once
+    std::uint64_t events =
+        0;  ///< ranges, async ranges, halves, values, GPU work and calls; pairs count once
     std::uint64_t ranges = 0;
     std::uint64_t open = 0;        ///< events without an end, process alive at the capture's end
     std::uint64_t unfinished = 0;  ///< events without an end, process died
@@ -232,7 +235,11 @@ struct Job {
     std::vector<Half> halves;
     std::vector<Call> calls;
     std::vector<Value> values;
-    std::vector<Damage> damage;  ///< empty: every input was whole
+    std::vector<GpuCall> gpu_calls;  ///< by process, then begin
+    std::vector<GpuWork> gpu_work;   ///< by process, then begin
+    std::vector<GpuLink> gpu_links;
+    std::vector<GpuDevice> gpu_devices;  ///< each once a process
+    std::vector<Damage> damage;          ///< empty: every input was whole
     Totals totals;
 
     const Process& process_of(const Lane& lane) const { return processes[lane.process]; }

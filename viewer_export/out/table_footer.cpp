@@ -133,11 +133,12 @@ std::string sums(const model::Job& job, std::span<const LossName> names, const c
 /// What hooks passed over, by reason: no record, no place, still missing.
 std::string passed_over_line(const model::Job& job) {
     using schema::Loss;
-    static constexpr std::array<LossName, 5> kReasons = {{
+    static constexpr std::array<LossName, 6> kReasons = {{
         {Loss::kStackTooDeep, "nested too deep"},
         {Loss::kTableFull, "too many calls in flight"},
         {Loss::kLaneRefused, "calls of threads without a lane"},
         {Loss::kReentered, "inside a hook"},
+        {Loss::kGpuDropped, "dropped by CUPTI"},
         {Loss::kUnmatchedEnd, "ends without a begin"},
     }};
     const std::string text = sums(job, kReasons, " ");

@@ -15,8 +15,8 @@ Attributes = collections.namedtuple("Attributes", "domain category colour payloa
 kNoAttributes = Attributes("", "", 0, 0)
 kPayloads = ("none", "unsigned", "signed", "double")
 kUnresolved = ""
-# Of ProcessEnd.losses: those that stand for a record each which no lane has seen (ranges too deep, calls beyond the pool, no lane, a hook in a hook).
-kPassedOver = (1, 2, 3, 4)
+# Of ProcessEnd.losses: those that stand for a record each which no lane has seen (ranges too deep, calls beyond the pool, no lane, a hook in a hook, dropped by CUPTI).
+kPassedOver = (1, 2, 3, 4, 11)
 
 
 class Lane:

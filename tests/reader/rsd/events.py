@@ -4,6 +4,7 @@ import struct
 
 from . import codec
 from .dump import kNoAttributes, payload_value
+from .gpu import GpuEvents, kNames as kGpuKinds
 from .shapes import kFates
 
 kOn, kRepeated = 1, 2
@@ -69,7 +70,7 @@ class LaneContexts:
                 if record.detail & kRepeated and last_time < record.words[1]:
                     self._switch(last_time, "unknown")
                 self._switch(record.words[1], record.words[2] if record.detail & kOn else None)
-            last_time = max(last_time, record.words[1], record.words[2] if record.kind in (codec.kRange, codec.kOperator) else 0)
+            last_time = max(last_time, record.words[1], record.words[2] if record.kind in codec.kHaveEnd else 0)
         if not lane.records and lane.blocks:
             self._switch(lane.blocks[-1].base_ticks, _state_of(lane.blocks[-1].context))
         self.first = self.states[0] if self.states else None
@@ -91,11 +92,11 @@ def _state_of(context):
 
 
 class Events:
-    """All of one dump: ranges, halves, marks (mark, iteration, counter), and counts of what stands alone."""
+    """All of one dump: ranges, halves, marks (mark, iteration, counter), the GPU's, and counts of what stands alone."""
 
     def __init__(self, dump):
         self.dump = dump
-        self.ranges, self.halves, self.marks = [], [], []
+        self.ranges, self.halves, self.marks, self.gpu = [], [], [], GpuEvents()
         self.contexts = {key: LaneContexts(lane) for key, lane in dump.lanes.items()}
         self.unknown = 0
         self.ends_alone = 0       # an end whose begin lies before the capture
@@ -135,6 +136,8 @@ class Events:
             attributes = self.dump.attributes_of(process, record.name)
             self.marks.append((kind, process, lane, self.dump.name(process, record.name, inline), record.words[1], record.words[2],
                                record.words[3], attributes, payload_value(attributes, record.words[3]), record.flags >> 4))
+        elif record.kind in kGpuKinds:
+            self.gpu.take(process, lane, record, self.dump.name(process, record.name, inline))
         elif record.kind not in (codec.kAsyncEnd, codec.kRpcEnd, codec.kContext):
             self.unknown += 1
 
@@ -185,6 +188,7 @@ class Events:
 
         self.ranges = [r for r in self.ranges if not self.outside(r.process, r.begin, r.end)]
         self.marks = [m for m in self.marks if not mark_outside(m)]
+        self.gpu.trim(self.outside)
 
     def killed(self, process):
         return self.fates.get(process) == kKilled

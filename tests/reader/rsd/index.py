@@ -126,6 +126,8 @@ class Job:
             "ends_alone": sum(e.ends_alone for e in self.events), "unknown_records": sum(e.unknown for e in self.events),
             "lost": sum(d.lost() for d in self.dumps),
         }
+        gpu = {"gpu_work": sum(len(e.gpu.work) for e in self.events), "gpu_calls": sum(len(e.gpu.calls) for e in self.events)}
+        counts.update({what: count for what, count in gpu.items() if count})
         if self.index:
             states = [c.state for c in self.calls]
             counts.update(joined=states.count("Joined"), orphans=states.count("Orphan"), cut=states.count("Cut"),

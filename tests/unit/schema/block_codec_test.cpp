@@ -98,6 +98,42 @@ TEST_CASE("codec: ranges at the edge of what is usual come back word for word") 
     CHECK_FALSE(decoder.next(record));
 }
 
+TEST_CASE("codec: a kernel of a steady program takes at most 24 bytes, its call 16") {
+    std::vector<Words> kernels, calls;
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+        const NameId name{static_cast<std::uint32_t>(i % 50)};
+        const auto flags = record_flags(SourceId::kCupti, 0);
+        kernels.push_back({RecordHeader{RecordKind::kGpuKernel, 3, flags, name}.pack(), i * 9000,
+                           i * 9000 + 7000, i + 1, 1ull | 7ull << 32, 128 | 1ull << 32,
+                           1 | 256ull << 32, 1 | 1ull << 32, 0, 40, 0, 0});
+        calls.push_back({RecordHeader{RecordKind::kGpuApi, 2, flags, name}.pack(), i * 9000,
+                         i * 9000 + 3000, i + 1, 4711 | 211ull << 32, 0, 0, 0});
+    }
+    CHECK(encode(kernels, 0).size() <= 24 * kernels.size());
+    CHECK(encode(calls, 0).size() <= 16 * calls.size());
+}
+
+TEST_CASE("codec: a GPU record that a reader does not know tells its length in its first record") {
+    // As a reader of before there were any decodes it: cells come from the extras, the numbers are one varint each.
+    const Words device = {
+        RecordHeader{RecordKind::kGpuDevice, 3, record_flags(SourceId::kCupti, 0), {}}.pack(),
+        5,
+        6,
+        7,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0};
+    const auto bytes = encode({device}, 0);
+    REQUIRE(bytes.size() > 3);
+    CHECK((bytes[0] & kTagExtras) != 0);
+    CHECK(bytes[2] == 3);
+}
+
 TEST_CASE("codec: a range of a steady program takes at most 8 bytes") {
     std::vector<Words> records;
     for (std::uint64_t i = 0; i < 10000; ++i) {

@@ -31,6 +31,13 @@ std::uint64_t LaneMaker::header(RecordKind kind, int detail, const std::string& 
         .pack();
 }
 
+std::uint64_t LaneMaker::gpu(RecordKind kind, const std::string& name,
+                             std::vector<std::uint64_t> words, int detail) {
+    words.insert(words.begin(), header(kind, detail, name));
+    words.resize(schema::record_cells(kind) * schema::kCellWords);
+    return raw(std::move(words));
+}
+
 std::uint64_t LaneMaker::raw(std::vector<std::uint64_t> words) {
     const std::uint64_t at = position_;
     position_ += words.size() / schema::kCellWords;

@@ -58,6 +58,9 @@ public:
     std::uint64_t async_end(std::uint64_t ticks, std::uint64_t key);
     std::uint64_t value(schema::RecordKind kind, const std::string& name, std::uint64_t ticks,
                         std::uint64_t value);
+    /// A record of the GPU's: `words` from word 1 on, what it has beyond them is 0.
+    std::uint64_t gpu(schema::RecordKind kind, const std::string& name,
+                      std::vector<std::uint64_t> words, int detail = 0);
     /// Of a range without a scope: for raw().
     std::uint64_t range_header(const std::string& name) const {
         return header(schema::RecordKind::kRange, 0, name);
