@@ -6,7 +6,7 @@
 //   extras  := flags u8, cells u8               only where flags or the kind's usual cells differ from the record before of its kind
 //   name    := varint
 //   time    := zigzag varint, word 1 minus word 1 of the record before (any kind; the block's base at first)
-//   words   := word 2: where it is an end varint of word 2 - word 1 (wrapping), others zigzag against the kind's record before;
+//   words   := word 2: Range and Operator varint of word 2 - word 1 (wrapping), others zigzag against the kind's record before;
 //              word 3 if bit 6, zigzag against 0; words 4 ...: zigzag against the same word of the kind's record before
 //   pad     := tag of kind 0, varint cells      what was left out, so that positions stay absolute
 #pragma once
@@ -88,8 +88,8 @@ inline const std::uint8_t* get_varint(const std::uint8_t* in, const std::uint8_t
 
 /// Whether word 2 is a second time, coded against word 1.
 constexpr bool record_has_end(RecordKind kind) {
-    return kind == RecordKind::kRange || kind == RecordKind::kOperator ||
-           (kind >= RecordKind::kGpuKernel && kind <= RecordKind::kGpuOverhead);
+    // Not of the GPU's: an agent of before there were any has coded theirs as it codes what it does not know.
+    return kind == RecordKind::kRange || kind == RecordKind::kOperator;
 }
 
 /// What both directions remember: the last time and, for each kind below 32, its last record.

@@ -183,7 +183,7 @@ def record(kind, cells, time, *words, flags=kTorch, name=0, base=1000):
     """One record with extras, at the begin of its block: words are word 2, 3, 4, ..."""
     word3 = words[1] if len(words) > 1 else 0
     out = bytes([kind | 32 | (64 if word3 else 0), flags, cells]) + sample.varint(name) + sample.zigzag(time - base)
-    out += sample.varint(words[0] - time) if kind in (1, 2) or 16 <= kind <= 21 else sample.zigzag(words[0])
+    out += sample.varint(words[0] - time) if kind in (1, 2) else sample.zigzag(words[0])
     if word3:
         out += sample.zigzag(word3)
     return out + b"".join(sample.zigzag(w) for w in words[2:])

@@ -8,7 +8,6 @@ kInlineName = 0xFFFFFFFF
 kUsualCells = {kRange: 1, kOperator: 2, kAsyncBegin: 1, kAsyncEnd: 1, kRpcBegin: 3, kRpcEnd: 1, kContext: 2, kMark: 1, kIteration: 1,
                kCounter: 1, kNameInline: 0, kGpuKernel: 3, kGpuCopy: 3, kGpuMemset: 2, kGpuApi: 2, kGpuSync: 2, kGpuOverhead: 2, kGpuEvent: 2, kGpuLink: 1,
                kGpuDevice: 3}
-kHaveEnd = frozenset([kRange, kOperator] + list(range(kGpuKernel, kGpuOverhead + 1)))  # word 2 is a second time
 kOwnStates = 31  # kinds from here on share one state
 kMostCells = 8
 
@@ -90,7 +89,7 @@ def decode(data, first, last, base_ticks):
         name = source.varint()
         time = (time + source.zigzag()) & kMask
         words = [0, time, 0, 0]
-        if kind in kHaveEnd:
+        if kind in (kRange, kOperator):
             words[2] = (time + source.varint()) & kMask
         else:
             words[2] = (state.words[2] + source.zigzag()) & kMask

@@ -70,7 +70,7 @@ class LaneContexts:
                 if record.detail & kRepeated and last_time < record.words[1]:
                     self._switch(last_time, "unknown")
                 self._switch(record.words[1], record.words[2] if record.detail & kOn else None)
-            last_time = max(last_time, record.words[1], record.words[2] if record.kind in codec.kHaveEnd else 0)
+            last_time = max(last_time, record.words[1], record.words[2] if record.kind in (codec.kRange, codec.kOperator) else 0)
         if not lane.records and lane.blocks:
             self._switch(lane.blocks[-1].base_ticks, _state_of(lane.blocks[-1].context))
         self.first = self.states[0] if self.states else None

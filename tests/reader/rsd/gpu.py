@@ -29,7 +29,7 @@ class Gpu:
     def __init__(self, process, lane, record, name):
         self.what, self.process, self.lane, self.position, self.name, self.detail = (
             kNames[record.kind], process, lane, record.position, name, record.flags & 15)
-        self.begin, self.end = record.words[1], record.words[2] if record.kind in codec.kHaveEnd else None
+        self.begin, self.end = record.words[1], record.words[2] if record.kind <= codec.kGpuOverhead else None
         for field, (word, half) in kFields[self.what].items():
             value = record.words[word]
             setattr(self, field, value if half is None else (value >> 32 * half) & 0xFFFFFFFF)
