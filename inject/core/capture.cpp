@@ -46,7 +46,7 @@ bool enter(Place place) {
     bool locked = false;
     if (place == Place::kHelper) {
         locked = pthread_mutex_lock(&mutex) == 0;
-    } else if (place == Place::kOutsideLoader) {
+    } else if (place == Place::kOutsideLoader || place == Place::kFrameworkCall) {
         timespec deadline{};
         clock_gettime(CLOCK_REALTIME, &deadline);
         deadline.tv_sec += kGateWaitNs / schema::kNsPerSecond;
@@ -66,10 +66,12 @@ void leave() {
     pthread_mutex_unlock(&mutex);
 }
 
-void note_present(void*) {
+/// @param all  null: only those that call us
+void note_present(void* all) {
     for (std::uint32_t i = 0; i < watched_count; ++i) {
         Watched& one = watched[i];
-        if (one.ready || !one.source->present()) continue;
+        if (one.ready || (all == nullptr && !one.source->calls_us) || !one.source->present())
+            continue;
         one.ready = true;
         set_level(one.source->id, schema::SourceLevel::kOff, "");
     }
@@ -77,8 +79,9 @@ void note_present(void*) {
 
 /// A framework is ready once its constructors have run, which is sure where no dlopen() is under way.
 void note_ready(Place place) {
-    if (place == Place::kOutsideLoader) note_present(nullptr);
-    if (place == Place::kHelper) with_loader_lock(note_present, nullptr);
+    if (place == Place::kFrameworkCall) note_present(nullptr);
+    if (place == Place::kOutsideLoader) note_present(&watched_count);
+    if (place == Place::kHelper) with_loader_lock(note_present, &watched_count);
 }
 
 bool wants_capture(std::uint32_t word) {
@@ -87,7 +90,7 @@ bool wants_capture(std::uint32_t word) {
                           g_process.header->selected.load(std::memory_order_acquire) != 0);
 }
 
-void bring(Watched& one, bool wanted, bool new_word, bool idle_prepare) {
+void bring(Watched& one, bool wanted, std::uint32_t word, bool new_word, bool idle_prepare) {
     const std::uint64_t objects = object_generation();
     const bool new_objects = objects != one.prepared_for;
     if ((wanted && new_objects) || (idle_prepare && one.prepared_for == 0)) {
@@ -96,7 +99,7 @@ void bring(Watched& one, bool wanted, bool new_word, bool idle_prepare) {
     }
     if (wanted && (!one.attached || new_objects || new_word)) {
         const std::uint32_t options = g_process.control->options.load(std::memory_order_relaxed);
-        one.source->attach(AttachRequest{options});
+        one.source->attach(AttachRequest{options, word});
         one.attached = true;
     } else if (!wanted && one.attached) {
         one.source->detach();
@@ -118,7 +121,7 @@ void act_on(std::uint32_t word, Place place) {
         if (!one.ready) continue;
         any = true;
         const bool masked = (mask >> static_cast<std::uint32_t>(one.source->id) & 1) == 0;
-        bring(one, on && !masked, new_word, place == Place::kHelper);
+        bring(one, on && !masked, word, new_word, place == Place::kHelper);
     }
     // Without any framework there is nothing to wait for: the agent tells that by the levels and by attached_word staying behind.
     if (!any) return;
@@ -180,6 +183,18 @@ std::uint32_t catch_up(Place place) {
     leave();
     errno = saved_errno;
     return word;
+}
+
+bool turn_sources() {
+    bool again = false;
+    if (!has_segment() || is_off_for_good() || !enter(Place::kHelper)) return again;
+    for (std::uint32_t i = 0; i < watched_count; ++i) {
+        if (!watched[i].attached || watched[i].source->turn == nullptr) continue;
+        watched[i].source->turn();
+        again = true;
+    }
+    leave();
+    return again;
 }
 
 void reset_capture_after_fork() {

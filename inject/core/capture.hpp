@@ -14,6 +14,7 @@ namespace ringside::inject {
 enum class Place {
     kOutsideLoader,  ///< surely in no dlopen(): the constructor, the interpreter's look-up of a module's entry
     kUnknown,  ///< maybe inside a constructor that dlopen() runs: frameworks just mapped are left for later
+    kFrameworkCall,  ///< a framework calls us: it is initialised, others may not be
     kHelper,  ///< a thread of our own: it waits for the loader's lock to tell what is initialised
 };
 
@@ -31,6 +32,11 @@ bool any_source_ready();
 /// attached_word. Never from a hook.
 /// @return the word acted on, or the one acted on last where nothing could be done now
 std::uint32_t catch_up(Place place);
+
+/// Gives attached sources their turn.
+/// @return whether any wants another
+/// @thread the helper thread
+bool turn_sources();
 
 /// The word acted on last.
 std::uint32_t acted_word();

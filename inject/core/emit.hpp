@@ -62,7 +62,7 @@ std::uint64_t next_key();
 
 /// Counts something that was passed over in the whole process.
 /// @thread thread-safe, async-signal-safe
-void count_loss(schema::Loss loss);
+void count_loss(schema::Loss loss, std::uint64_t count = 1);
 
 }  // namespace ringside::inject
 

@@ -96,6 +96,11 @@ public:
     void set_context(const Context& context);
     const Context& context() const { return context_; }
 
+    /// A record of another layout, whole, that begins at `ticks`; its name from intern().
+    void put_whole(const void* record, std::uint32_t cells, Ticks ticks) {
+        put_slow(record, cells, ticks, nullptr);
+    }
+
     /// A boundary; `value` counts from 1 per name and process.
     void iteration(SourceId source, NameId name, std::uint64_t value, std::uint64_t argument);
     void mark(SourceId source, std::uint8_t detail, NameId name, std::uint64_t value,
@@ -242,6 +247,18 @@ public:
             return;
         }
         enter(word);
+    }
+    /// For what is told of a capture after the fact, when it may have ended: under its word.
+    struct Under {
+        std::uint32_t word;
+    };
+    explicit HookScope(Under capture) {
+        if (capture.word == 0 || is_off_for_good()) return;
+        if (t_slot.word != capture.word) {
+            if (enter_hook(capture.word, Writes::kNothing)) word_ = capture.word;
+            return;
+        }
+        enter(capture.word);
     }
     ~HookScope() {
         if (word_ != 0) leave();

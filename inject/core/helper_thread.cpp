@@ -41,16 +41,28 @@ struct FutexWait {
 constexpr std::uint32_t kFutex32 = 2;
 constexpr std::uint32_t kFutexPrivate = 128;
 
+/// How long attached sources wait for their next turn, where any has turns.
+constexpr std::int64_t kTurnNs = 50 * schema::kNsPerMillisecond;
+
 /// Sleeps until either word differs from what was seen of it.
+/// @param for_turn  no longer than until the sources' next turn
 void wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen_word,
-                     std::uint32_t seen_wakes) {
+                     std::uint32_t seen_wakes, bool for_turn) {
+    timespec until{};
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += kTurnNs;
+    if (until.tv_nsec >= schema::kNsPerSecond) {
+        until.tv_nsec -= schema::kNsPerSecond;
+        ++until.tv_sec;
+    }
     const FutexWait waits[2] = {
         {seen_word, reinterpret_cast<std::uintptr_t>(&word), kFutex32, 0},
         {seen_wakes, reinterpret_cast<std::uintptr_t>(&wake_count), kFutex32 | kFutexPrivate, 0}};
-    if (syscall(SYS_futex_waitv, waits, 2, 0, nullptr, CLOCK_MONOTONIC) >= 0 || errno != ENOSYS)
+    if (syscall(SYS_futex_waitv, waits, 2, 0, for_turn ? &until : nullptr, CLOCK_MONOTONIC) >= 0 ||
+        errno != ENOSYS)
         return;
     // Before 5.16 a thread waits on one word: the shared one. Objects loaded during a capture are looked for a few times a second.
-    const timespec period{0, 200'000'000};
+    const timespec period{0, for_turn ? kTurnNs : 200'000'000};
     syscall(SYS_futex, &word, FUTEX_WAIT, seen_word, (seen_word & 1) != 0 ? &period : nullptr);
 }
 
@@ -65,7 +77,7 @@ void* run(void*) {
         if (g_living.watched_word.load(std::memory_order_relaxed) != seen)
             g_living.watched_word.store(0, std::memory_order_relaxed);
         catch_up(Place::kHelper);
-        wait_for_change(word, seen, wakes);
+        wait_for_change(word, seen, wakes, turn_sources());
     }
     return nullptr;
 }

@@ -52,8 +52,8 @@ std::uint64_t next_key() {
     return g_process.header->next_key.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-void count_loss(schema::Loss loss) {
-    g_process.header->losses[static_cast<std::uint32_t>(loss)].fetch_add(1,
+void count_loss(schema::Loss loss, std::uint64_t count) {
+    g_process.header->losses[static_cast<std::uint32_t>(loss)].fetch_add(count,
                                                                          std::memory_order_relaxed);
 }
 

@@ -8,9 +8,9 @@
 
 namespace ringside::inject {
 
-/// Attach options: bits of schema::CaptureOption.
 struct AttachRequest {
-    std::uint32_t options = 0;
+    std::uint32_t options = 0;  ///< bits of schema::CaptureOption
+    std::uint32_t word = 0;     ///< the capture word that is acted on
 };
 
 struct Source {
@@ -34,6 +34,13 @@ struct Source {
     /// Stops recording and leaves no slot, no callback. Hooks that are running finish on their own. The core sets the level to Off.
     /// @thread as prepare()
     void (*detach)();
+
+    /// What must be done now and then while attached (twenty times a second at most); null: nothing. Only where there is a helper thread.
+    /// @thread the helper thread
+    void (*turn)() = nullptr;
+
+    /// present() is true only once the framework itself has called us: it is ready then, wherever that was.
+    bool calls_us = false;
 };
 
 /// A framework that calls us of its own accord has come (schema::acts_alone): its hooks look at the capture word themselves, so there is
