@@ -18,6 +18,7 @@
 #include "inject/core/slots/loader_watch.hpp"
 #include "inject/core/source.hpp"
 #include "inject/core/thread_entry.hpp"
+#include "inject/sources/cupti/cupti_source.hpp"
 #include "inject/sources/torch/torch_source.hpp"
 
 namespace ringside::inject {
@@ -26,6 +27,7 @@ namespace {
 
 constexpr const Source* kSources[] = {
     &kTorchSource,
+    &kCuptiSource,
 };
 
 bool set_to(const char* variable, const char* value) {

@@ -82,6 +82,7 @@ void offer_injections() {
     if (own == nullptr) return;
     offer(kNvtxInjection, own);
     offer(kIttInjection, own);
+    offer(kCudaInjection, own);
 }
 
 void* load_next_tool(const Injection& injection, bool* failed) {

@@ -13,6 +13,8 @@ inline constexpr Injection kNvtxInjection{"NVTX_INJECTION64_PATH",
                                           "RINGSIDE_NEXT_NVTX_INJECTION64_PATH"};
 inline constexpr Injection kIttInjection{"INTEL_LIBITTNOTIFY64",
                                          "RINGSIDE_NEXT_INTEL_LIBITTNOTIFY64"};
+inline constexpr Injection kCudaInjection{"CUDA_INJECTION64_PATH",
+                                          "RINGSIDE_NEXT_CUDA_INJECTION64_PATH"};
 
 /// Sets all of them.
 /// @thread main thread, at load, before main

@@ -148,7 +148,7 @@ def choice(workspace):
           "RINGSIDE_DISABLE=1 makes a job directory")
     shown = [dict(l.split("=", 1) for l in outcome(["env"], e, workspace).out.splitlines()) for e in (bare(), preloaded(workspace))]
     more = {k for k in shown[1] if shown[0].get(k) != shown[1][k]} - {"RINGSIDE_DIR", "RINGSIDE_JOB", "LD_PRELOAD", "_"}
-    check(more == {"NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"} and set(shown[0]) <= set(shown[1]), "env shows %s more", sorted(more))
+    check(more == {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"} and set(shown[0]) <= set(shown[1]), "env shows %s more", sorted(more))
 
 
 if __name__ == "__main__":

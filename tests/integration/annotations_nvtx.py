@@ -54,7 +54,7 @@ def nvtx_idle(workspace, program):
     off = workspace.run("off", ["/usr/bin/env"], dict(os.environ, LD_PRELOAD=shim, RINGSIDE_DIR=root, RINGSIDE_INJECTION="0"))
     check("NVTX_INJECTION64_PATH" not in off.out(), "RINGSIDE_INJECTION=0 sets the variables all the same")
     on = dict(l.split("=", 1) for l in workspace.run("on", ["/usr/bin/env"], dict(os.environ, LD_PRELOAD=shim, RINGSIDE_DIR=root)).out().splitlines() if "=" in l)
-    for name in ("NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"):
+    for name in ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"):
         check(os.path.samefile(on[name], shim) and "RINGSIDE_NEXT_" + name not in on, "%s is %s", name, on.get(name))
     # What a traced parent hands down does not trace a child that is not preloaded.
     alone = workspace.run("alone", [program], dict(os.environ, NVTX_INJECTION64_PATH=shim, RINGSIDE_DIR=root, RINGSIDE_JOB="alone"))

@@ -18,6 +18,15 @@ import tree
 
 kSkipped = 77
 kShim = os.path.join("inject", "libringside_inject.so")
+kPlugin = os.path.join("inject", "libringside_cupti.so")
+
+
+def of_both(check, options):
+    """The preload, and what it loads beside it."""
+    for library in (kShim, kPlugin):
+        yield from check(options.root, os.path.join(options.build, library))
+
+
 kChecks = {
     "layering": lambda options: layering.check(options.root),
     "top-level": lambda options: tree.top_level(options.root),
@@ -27,8 +36,8 @@ kChecks = {
     "sync": lambda options: sync.check(options.root),
     "format": lambda options: formatting.check(options.root),
     "exports": lambda options: shim.exports(options.root, os.path.join(options.build, kShim)),
-    "needed": lambda options: shim.libraries(options.root, os.path.join(options.build, kShim)),
-    "floor": lambda options: shim.floor(options.root, os.path.join(options.build, kShim)),
+    "needed": lambda options: of_both(shim.libraries, options),
+    "floor": lambda options: of_both(shim.floor, options),
     "tidy": lambda options: tidy.check(options.root, options.build),
 }
 

@@ -146,7 +146,7 @@ Action setup_arm(CLI::App& verb, const Words&) {
     verb.add_option("--pid", options->pids, "these processes only; repeated or with commas")
         ->type_name("N");
     verb.add_option("--sources", options->sources,
-                    "these only, with commas: torch, nvtx, api, itt; default all")
+                    "these only, with commas: torch, cupti, nvtx, api, itt; default all")
         ->type_name("S,S");
     verb.add_flag("--record-shapes", options->record_shapes,
                   "operators with their input shapes; costs a microsecond each");

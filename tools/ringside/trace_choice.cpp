@@ -49,8 +49,9 @@ std::vector<CLI::Option*> add_choice_options(CLI::App& verb, TraceChoice& choice
         verb.add_option("--host", choice.hosts,
                         "these nodes only, by the node's or the host's name")
             ->type_name("NAME,NAME"),
-        verb.add_option("--sources", choice.sources,
-                        "what these sources record only: torch, nvtx, itt, api, ...; default all")
+        verb.add_option(
+                "--sources", choice.sources,
+                "what these sources record only: torch, cupti, nvtx, itt, api, ...; default all")
             ->type_name("S,S"),
     };
 }
