@@ -131,9 +131,11 @@ def every_kind_with_its_fields(lab):
     names = [c.name for c in found.gpu.calls]
     check(sorted(names) == sorted(["cuLaunchKernel"] * 3 + ["cuMemcpyHtoDAsync_v2", "cuMemcpyPeerAsync", "cuMemsetD8Async", "cuEventRecord",
                                                              "cuStreamSynchronize"]), "the calls: %s", names)
+    asked = {"kernel": "cuLaunchKernel", "memset": "cuMemsetD8Async", "sync": "cuStreamSynchronize", "event": "cuEventRecord"}
     for work in found.work:
-        call = found.gpu.call_of(work) if work.what != "overhead" else True
-        check(call is not None, "no call of: %s", vars(work))
+        call = found.gpu.call_of(work)
+        expected = asked.get(work.what) or ("cuMemcpyPeerAsync" if work is peer else "cuMemcpyHtoDAsync_v2")
+        check(work.what == "overhead" or (call and call.name == expected), "the call of %s: %s", vars(work), call and call.name)
     check(found.dropped() == 0, "%d dropped", found.dropped())
     device = found.gpu.devices.get((kernels[0].process, 1))
     check(device and (device.name, device.processors, device.memory, device.warp) == ("Fake GPU 1", 2016, 81 << 30, 2010), "the device: %s", device and vars(device))
@@ -344,6 +346,12 @@ def no_call_without_a_driver(lab):
     check(lab.called() == set() and found.source()[0] == 0, "called: %s; %s", lab.called(), found.source())
 
 
+def an_injection_without_a_driver_calls_nothing(lab):
+    """Somebody else calls our entry: libcupti is there, libcuda is not."""
+    found = lab.captured("cupti:CUPTI", "inject", "push:ours", "pop")
+    check(lab.called() == set() and found.source() == (kNotInstrumented, "no libcuda.so.1 in the process"), "called: %s; %s", lab.called(), found.source())
+
+
 def a_driver_that_nobody_starts_is_left_alone(lab):
     found = lab.captured("cuda", "cupti:CUPTI", "push:ours", "pop")
     check(lab.called() == set() and found.source()[0] == 0, "called: %s; %s", lab.called(), found.source())
@@ -378,6 +386,7 @@ kCases = [
     unfinished_work_at_the_end_is_counted, late_work_is_flushed_at_exit, a_kill_with_buffers_in_flight_leaves_a_whole_dump, busy_says_who,
     a_holder_that_shares_is_shared_with, a_failing_enable_turns_it_off, every_enable_that_fails_turns_it_off, a_failing_enable_of_one_kind_is_said,
     a_failing_get_version_turns_it_off, a_process_without_libcupti_says_so, idle_costs_nothing, no_call_without_a_driver,
+    an_injection_without_a_driver_calls_nothing,
     a_driver_that_nobody_starts_is_left_alone, the_tool_before_us_runs_too, a_forked_child_calls_nothing,
 ]
 

@@ -1,5 +1,6 @@
 /* A "CUDA" program: does what its arguments say, one after the other. It finds the driver and CUPTI as programs do, by the loader.
  *   cuda, cupti:FILE      loads the library        init         cuInit()           runtime      calls go through the runtime
+ *   inject                calls what the driver would call, without one
  *   launch:N:STREAM       N kernels                copy peer memset event sync:STREAM
  *   push:NAME pop         a range of ours          serve leave  a request of ours  external:ID  unexternal
  *   announce:NAME await:NAME  words with the test  fork:N       N launches in a child   kill quick */
@@ -63,6 +64,9 @@ static void run(char* word) {
         cupti = dlopen(first, RTLD_NOW);
     else if (IS("init"))
         ((int (*)(unsigned))function(cuda, "cuInit"))(0);
+    else if (IS("inject"))
+        ((int (*)(void))function(dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW),
+                                 "InitializeInjection"))();
     else if (IS("runtime"))
         ((void (*)(int))function(cuda, "fake_cuda_use_runtime"))(1);
     else if (IS("launch"))
