@@ -181,10 +181,12 @@ std::set<std::string> source_lines(const model::Job& job) {
     std::set<std::string> lines;
     for (const model::Process& process : job.processes) {
         for (const model::SourceState& source : process.sources) {
-            if (source.level != model::SourceLevel::kDegraded) continue;
+            const bool degraded = source.level == model::SourceLevel::kDegraded;
+            if (!degraded && source.level != model::SourceLevel::kNotInstrumented) continue;
             const auto id = static_cast<std::size_t>(source.id);
             lines.insert(std::string("Source ") + kNames[id < kNames.size() ? id : 0] +
-                         ": degraded" + (source.reason.empty() ? "" : ": " + source.reason));
+                         (degraded ? ": degraded" : ": not instrumented") +
+                         (source.reason.empty() ? "" : ": " + source.reason));
         }
     }
     return lines;

@@ -220,7 +220,8 @@ void DumpMaker::process(std::uint32_t index, int pid, int rank, const std::strin
     auto source = std::make_unique<fbs::SourceT>();
     source->id = 1;
     source->level = level;
-    source->reason = level == fbs::SourceLevel::Degraded ? "no Python part" : "";
+    if (level == fbs::SourceLevel::Degraded) source->reason = "no Python part";
+    if (level == fbs::SourceLevel::NotInstrumented) source->reason = "held by another";
     process.sources.push_back(std::move(source));
     fbs::BodyUnion body;
     body.Set(std::move(process));

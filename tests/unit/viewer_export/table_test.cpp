@@ -292,6 +292,18 @@ TEST_CASE("table: a job without events has no table, but says so") {
     CHECK(table(loaded(directory.path())).starts_with("RPCs: 0 halves"));
 }
 
+TEST_CASE("table: a source that could not be attached is told with the reason") {
+    TemporaryDirectory directory;
+    DumpMaker dump("alpha");
+    dump.process(0, 4000, 0, "worker0", 0, fbs::SourceLevel::NotInstrumented);
+    dump.lane(0, 0, 100).range("f", 100, 200);
+    dump.end(0, fbs::Fate::Running, 1000);
+    dump.footer(1000);
+    dump.write(directory / "alpha.rsd");
+    const std::string text = table(loaded(directory.path()));
+    CHECK(text.find("Source torch: not instrumented: held by another") != std::string::npos);
+}
+
 TEST_CASE("table: degraded sources and losses are told") {
     TemporaryDirectory directory;
     DumpMaker dump("alpha");
