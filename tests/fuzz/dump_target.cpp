@@ -11,8 +11,8 @@
 #include "schema/frame.hpp"
 #include "tests/unit/viewer_export/dump_maker.hpp"
 #include "viewer_export/load/job_loader.hpp"
-#include "viewer_export/out/chrome.hpp"
 #include "viewer_export/out/table.hpp"
+#include "viewer_export/out/trace.hpp"
 
 namespace ringside::tests::fuzz {
 
@@ -32,6 +32,7 @@ Loaded load_dump(const std::vector<std::uint8_t>& bytes) {
     loaded.ranges = job->totals.ranges;
     static_cast<void>(viewer_export::render_table(*job, {}));
     static_cast<void>(viewer_export::write_chrome(*job, kTrace));
+    static_cast<void>(viewer_export::write_perfetto(*job, kTrace));
     return loaded;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""trace.json in Perfetto's trace_processor: nothing in it is wrong or lost, and what Perfetto counts is what we wrote and what the reader reads.
+"""Exports (JSON, gzipped, .pftrace) in Perfetto's trace_processor: nothing in it is wrong or lost, and what Perfetto counts is what we wrote and what the reader reads.
 
 Two captures: the recipe from first to last instruction, and the job whose worker is killed (open, unfinished, orphan and joined calls).
 trace_processor is fetched by tools/setup into ${XDG_CACHE_HOME:-~/.cache}/ringside; without it or without node: skipped, aloud.
@@ -15,21 +15,50 @@ from scenarios import traced_killed_job
 
 kAssets = os.environ.get("RINGSIDE_TRACE_PROCESSOR") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "ringside", "trace-processor-v55")
+kFormats = (".json", ".json.gz", ".pftrace")
 kQueries = (
     "select name, severity, value from stats where value > 0 and severity in ('error', 'data_loss')",
     "select count(*) as n from slice where category is not null",
     "select count(*) as n from slice where dur = -1",
-    "select extract_arg(arg_set_id, 'cat') as cat, count(*) as n from flow group by 1",
-    "select count(*) as n from flow f join slice s on f.slice_out = s.id join slice t on f.slice_in = t.id"
-    " where extract_arg(f.arg_set_id, 'cat') = 'rpc' and s.category = 'rpc' and t.category = 'rpc'",
+    "select s.category as leaves, t.category as arrives, count(*) as n from flow f join slice s on f.slice_out = s.id"
+    " join slice t on f.slice_in = t.id group by 1, 2",
     "select count(*) as n from slice where category = 'rpc'",
+    "select count(*) as n from counter",
 )
 
 
-def perfetto(workspace, trace):
+def perfetto(workspace, trace, *more):
+    """What trace_processor answers to kQueries, then to `more`."""
     child = workspace.run("trace_processor-%d" % len(workspace.children), [
-        "node", os.path.join(kSource, "tests", "oracle", "trace_processor.mjs"), kAssets, trace, *kQueries])
+        "node", os.path.join(kSource, "tests", "oracle", "trace_processor.mjs"), kAssets, trace, *kQueries, *more])
     return json.loads(child.out())
+
+
+def check_file(workspace, what, trace, told, *more):
+    """What Perfetto counts in a file is what was told of it. @return its answers to `more`"""
+    bad, seen, endless, flows, halves, points, *answers = perfetto(workspace, trace, *more)
+    check(not bad, "%s: trace_processor complains: %s", what, bad)
+    check(seen[0]["n"] == told["slices"] + told["instants"], "%s: trace_processor has %d slices, exported were %d and %d instants",
+          what, seen[0]["n"], told["slices"], told["instants"])
+    check(endless[0]["n"] == 0, "%s: %d slices without an end", what, endless[0]["n"])
+    arrows = sum(row["n"] for row in flows)
+    check(arrows == told["rpc_requests"] + told["rpc_replies"] + told["fwdbwd"] + told["launches"],
+          "%s: %d arrows in trace_processor (%s), exported %s", what, arrows, flows, told)
+    between_halves = sum(row["n"] for row in flows if (row["leaves"], row["arrives"]) == ("rpc", "rpc"))
+    check(between_halves == told["rpc_requests"] + told["rpc_replies"], "%s: %d arrows between halves, exported %s", what, between_halves, told)
+    launches = sum(row["n"] for row in flows if row["leaves"].startswith("cuda_") and row["arrives"] in ("kernel", "gpu_memcpy", "gpu_memset"))
+    check(launches == told["launches"], "%s: %d arrows from calls to the GPU's work, exported %s", what, launches, told)
+    check(halves[0]["n"] == told["rpc_halves"], "%s: %d slices of category rpc, %d halves", what, halves[0]["n"], told["rpc_halves"])
+    check(points[0]["n"] == told["counters"] + told["derived"], "%s: %d points of counters, exported %s", what, points[0]["n"], told)
+    print("%s: %d slices, %d arrows, %d points of counters in trace_processor, as exported; no error, no data loss" % (
+        what, seen[0]["n"], arrows, points[0]["n"]), flush=True)
+    return answers
+
+
+def exported(workspace, what, directory, end):
+    """@return the file that `ringside export` makes, and what it tells of it"""
+    trace = workspace.path(what + end)
+    return trace, json.loads(workspace.ringside("export", directory, "-o", trace, "--json").out())
 
 
 def expected_slices(job):
@@ -42,30 +71,18 @@ def expected_slices(job):
 
 
 def check_export(workspace, what, directory):
-    trace = workspace.path(what + ".json")
-    told = json.loads(workspace.ringside("export", directory, "-o", trace, "--json").out())
     job = Job(directory)
     check(not job.problems(), "%s, the reader: %s", what, "; ".join(job.problems()))
     counts = job.counts()
     slices, steps, instants = expected_slices(job)
-    check(told["ranges"] + told["asyncs"] + told["rpc_halves"] == slices and told["iterations"] == steps and told["instants"] == instants,
-          "%s: exported %s, the reader has %d slices, %d steps, %d instants (%s)", what, told, slices, steps, instants, counts)
-    check(told["slices"] == slices + steps, "%s: %d slices exported, %d expected", what, told["slices"], slices + steps)
-    check((told["rpc_requests"], told["rpc_replies"]) == (counts["joined"], counts["joined_replies"]),
-          "%s: %d + %d arrows exported, the reader joins %d + %d", what, told["rpc_requests"], told["rpc_replies"], counts["joined"], counts["joined_replies"])
-    bad, seen, endless, flows, between_halves, halves = perfetto(workspace, trace)
-    check(not bad, "%s: trace_processor complains: %s", what, bad)
-    check(seen[0]["n"] == told["slices"] + told["instants"], "%s: trace_processor has %d slices, exported were %d and %d instants",
-          what, seen[0]["n"], told["slices"], told["instants"])
-    check(endless[0]["n"] == 0, "%s: %d slices without an end", what, endless[0]["n"])
-    by_category = {row["cat"]: row["n"] for row in flows}
-    check(by_category.get("rpc", 0) == counts["joined"] + counts["joined_replies"] == between_halves[0]["n"],
-          "%s: arrows in trace_processor %s, %d of them between halves; joined %d + %d", what, by_category, between_halves[0]["n"],
-          counts["joined"], counts["joined_replies"])
-    check(by_category.get("fwdbwd", 0) == told["fwdbwd"], "%s: %s forward-backward arrows, exported %d", what, by_category, told["fwdbwd"])
-    check(halves[0]["n"] == told["rpc_halves"], "%s: %d slices of category rpc, %d halves", what, halves[0]["n"], told["rpc_halves"])
-    print("%s: %d slices, %d rpc arrows in trace_processor, as exported and as read; no error, no data loss" % (
-        what, seen[0]["n"], by_category.get("rpc", 0)), flush=True)
+    for end in kFormats:
+        trace, told = exported(workspace, what, directory, end)
+        check(told["ranges"] + told["asyncs"] + told["rpc_halves"] == slices and told["iterations"] == steps and told["instants"] == instants,
+              "%s: exported %s, the reader has %d slices, %d steps, %d instants (%s)", what, told, slices, steps, instants, counts)
+        check(told["slices"] == slices + steps, "%s: %d slices exported, %d expected", what, told["slices"], slices + steps)
+        check((told["rpc_requests"], told["rpc_replies"]) == (counts["joined"], counts["joined_replies"]),
+              "%s: %d + %d arrows exported, the reader joins %d + %d", what, told["rpc_requests"], told["rpc_replies"], counts["joined"], counts["joined_replies"])
+        check_file(workspace, what + end, trace, told)
 
 
 def test(workspace):
@@ -80,8 +97,13 @@ def test(workspace):
     check_export(workspace, "killed", directory)
 
 
-if shutil.which("node") is None:
-    skip("node is not installed; tools/setup --all installs it")
-if not os.path.exists(os.path.join(kAssets, "complete")):
-    skip("Perfetto's trace_processor is not in %s; tools/setup fetches it" % kAssets)
-main(test, "perfetto")
+def need_trace_processor():
+    if shutil.which("node") is None:
+        skip("node is not installed; tools/setup --all installs it")
+    if not os.path.exists(os.path.join(kAssets, "complete")):
+        skip("Perfetto's trace_processor is not in %s; tools/setup fetches it" % kAssets)
+
+
+if __name__ == "__main__":
+    need_trace_processor()
+    main(test, "perfetto")

@@ -1,24 +1,31 @@
 // `ringside export`: the job as a file for others' viewers.
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/job_input.hpp"
 #include "tools/ringside/json_text.hpp"
 #include "tools/ringside/progress.hpp"
 #include "tools/ringside/words.hpp"
-#include "viewer_export/out/chrome.hpp"
+#include "viewer_export/out/rank_files.hpp"
+#include "viewer_export/out/trace.hpp"
 
 namespace ringside::tools {
 
 namespace {
 
+using viewer_export::TraceCounts;
+
 struct Options {
     JobInput input;
     std::string output;
+    bool per_rank = false;
+    bool gzip = false;
     bool no_clock_correction = false;
     bool json = false;
 };
@@ -27,8 +34,17 @@ bool ends_with(const std::string& text, const std::string& end) {
     return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-std::string as_json(const std::string& path, const viewer_export::ChromeCounts& counts) {
-    return json_text(nlohmann::json{
+using Write = decltype(&viewer_export::write_chrome);
+
+/// The format that a file's name asks for; null: none.
+Write format_of(const std::string& path) {
+    if (ends_with(path, ".pftrace")) return &viewer_export::write_perfetto;
+    return ends_with(path, ".json") || ends_with(path, ".json.gz") ? &viewer_export::write_chrome
+                                                                   : nullptr;
+}
+
+nlohmann::json as_json(const std::string& path, const TraceCounts& counts) {
+    return {
         {"path", path},
         {"bytes", counts.bytes},
         {"slices", counts.slices},
@@ -36,46 +52,84 @@ std::string as_json(const std::string& path, const viewer_export::ChromeCounts& 
         {"asyncs", counts.asyncs},
         {"rpc_halves", counts.rpc_halves},
         {"iterations", counts.iterations},
+        {"gpu_calls", counts.gpu_calls},
+        {"gpu_work", counts.gpu_work},
         {"instants", counts.instants},
         {"counters", counts.counters},
+        {"derived", counts.derived},
         {"rpc_requests", counts.rpc_requests},
         {"rpc_replies", counts.rpc_replies},
         {"fwdbwd", counts.fwdbwd},
+        {"launches", counts.launches},
         {"lost", counts.lost},
-    });
+    };
 }
 
-std::string as_text(const std::string& path, const viewer_export::ChromeCounts& counts) {
-    return path + ": " + grouped(counts.slices) + " slices, " + grouped(counts.rpc_requests) +
-           " requests and " + grouped(counts.rpc_replies) + " replies as arrows, " +
-           grouped(counts.lost) + " events lost, " + bytes_text(counts.bytes) +
-           "; open it in https://ui.perfetto.dev or chrome://tracing\n";
+std::string as_text(const std::string& path, const TraceCounts& counts) {
+    std::string text = path + ": " + grouped(counts.slices) + " slices, ";
+    if (counts.gpu_work > 0) text += grouped(counts.gpu_work) + " of them a GPU's, ";
+    return text + grouped(counts.rpc_requests) + " requests and " + grouped(counts.rpc_replies) +
+           " replies as arrows, " + grouped(counts.lost) + " events lost, " +
+           bytes_text(counts.bytes);
+}
+
+/// What to write: files, and which processes each shows.
+Result<std::vector<viewer_export::RankFile>> files_of(const viewer_export::model::Job& job,
+                                                      const Options& options) {
+    if (!options.per_rank) return std::vector<viewer_export::RankFile>{{options.output, {}}};
+    auto files = viewer_export::rank_files(job);
+    std::error_code code;
+    std::filesystem::create_directories(options.output, code);
+    if (code) {
+        return Error{ErrorCode::kInput, "make the directory " + options.output + ": " +
+                                            code.message() + "; name one that you may write to"};
+    }
+    for (viewer_export::RankFile& file : files)
+        file.name = options.output + "/" + file.name + (options.gzip ? ".gz" : "");
+    return files;
+}
+
+Result<void> check(const Options& options) {
+    if (options.per_rank) return {};
+    if (options.gzip) {
+        return Error{ErrorCode::kUsage,
+                     "--gzip is for --per-rank: name a file that ends in .json.gz instead of " +
+                         options.output};
+    }
+    if (format_of(options.output) == nullptr) {
+        return Error{ErrorCode::kUsage,
+                     "export to " + options.output +
+                         ": no format is known by that name; end it in .json or .json.gz (Chrome's "
+                         "format in Kineto's layout) or .pftrace (Perfetto's)"};
+    }
+    return check_target(options.output);
 }
 
 int run_export(Options options) {
-    if (!ends_with(options.output, ".json")) {
-        return fail(
-            {ErrorCode::kUsage, "export to " + options.output +
-                                    ": this version writes .json (Chrome's format in Kineto's "
-                                    "layout) only; name a file that ends in .json"});
-    }
-    if (const auto target = check_target(options.output); !target) {
-        return fail(target.error());
-    }
+    if (const auto good = check(options); !good) return fail(good.error());
     options.input.corrected = !options.no_clock_correction;
     std::optional<Progress> progress("reading dumps");
     const auto job = load_input(options.input, *progress);
-    if (!job) {
-        return fail(job.error());
+    if (!job) return fail(job.error());
+    const auto files = files_of(*job, options);
+    if (!files) return fail(files.error());
+    nlohmann::json told = nlohmann::json::array();
+    std::string text;
+    for (const viewer_export::RankFile& file : *files) {
+        const Write write = options.per_rank ? &viewer_export::write_chrome : format_of(file.name);
+        const auto counts =
+            write(*job, file.name,
+                  {.trace_name = {}, .tell = shown_by(*progress), .processes = file.processes});
+        if (!counts) return fail(counts.error());
+        told.push_back(as_json(file.name, *counts));
+        text += as_text(file.name, *counts) +
+                (options.per_rank ? "\n"
+                                  : "; open it in https://ui.perfetto.dev or chrome://tracing\n");
     }
-    const auto counts =
-        viewer_export::write_chrome(*job, options.output, {.tell = shown_by(*progress)});
     progress.reset();
-    if (!counts) {
-        return fail(counts.error());
-    }
-    const auto printed =
-        print(options.json ? as_json(options.output, *counts) : as_text(options.output, *counts));
+    if (options.per_rank && files->empty()) text = "nothing was recorded: no file\n";
+    const nlohmann::json whole = options.per_rank ? nlohmann::json{{"files", told}} : told.at(0);
+    const auto printed = print(options.json ? json_text(whole) : text);
     return printed ? damage_status(*job) : fail(printed.error());
 }
 
@@ -86,15 +140,22 @@ Action setup_export(CLI::App& verb, const Words&) {
     verb.add_option("input", options->input.paths, "a directory with dumps, or .rsd and .rsj files")
         ->required()
         ->type_name("DIR|FILE...");
-    verb.add_option("-o,--output", options->output, "the file to write; .json")
+    verb.add_option("-o,--output", options->output,
+                    "the file to write, its format by its end: .json, .json.gz, .pftrace")
         ->required()
-        ->type_name("FILE");
+        ->type_name("FILE|DIR");
+    verb.add_flag("--per-rank", options->per_rank,
+                  "one file a rank into the directory that -o names, as TensorBoard and "
+                  "HolisticTraceAnalysis want them: <host>_<pid>.<n>.pt.trace.json");
+    verb.add_flag("--gzip", options->gzip, "with --per-rank: .pt.trace.json.gz");
     verb.add_flag("--no-clock-correction", options->no_clock_correction,
                   "each node by its own clock");
     verb.add_flag("--json", options->json, "tell what was written as one JSON object");
     verb.footer(
         "Examples:\n"
-        "  ringside export ringside-default-4711 -o trace.json\n"
+        "  ringside export ringside-default-4711 -o trace.pftrace\n"
+        "  ringside export ringside-default-4711 --per-rank -o logdir    then: tensorboard "
+        "--logdir logdir\n"
         "Exit status: 0 good, 2 usage, 6 input missing, unreadable or damaged (what is whole is "
         "exported)");
     return [options] { return run_export(*options); };

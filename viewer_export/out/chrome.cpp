@@ -1,32 +1,20 @@
-#include "viewer_export/out/chrome.hpp"
-
+// The JSON around the events: head, nodes, devices, tail.
 #include <algorithm>
-#include <limits>
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
-#include "viewer_export/out/chrome_events.hpp"
+#include "viewer_export/out/chrome_writer.hpp"
 #include "viewer_export/out/cost.hpp"
 #include "viewer_export/out/file_sink.hpp"
+#include "viewer_export/out/gzip_sink.hpp"
 #include "viewer_export/out/json_writer.hpp"
 
 namespace ringside::viewer_export {
 
 namespace {
-
-/// `ts` is relative: an epoch in microseconds loses its nanoseconds in the doubles that readers keep.
-std::int64_t first_ns(const model::Job& job) {
-    std::int64_t first = std::numeric_limits<std::int64_t>::max();
-    for (const model::Lane& lane : job.lanes) {
-        if (!lane.ranges.empty()) first = std::min(first, lane.ranges.front().begin_ns);
-    }
-    for (const model::AsyncRange& range : job.asyncs) first = std::min(first, range.begin_ns);
-    for (const model::Value& value : job.values) first = std::min(first, value.ns);
-    for (const model::Half& half : job.halves) {
-        if (half.shown()) first = std::min(first, half.begin_ns);
-    }
-    return first == std::numeric_limits<std::int64_t>::max() ? 0 : first;
-}
 
 void write_nodes(const model::Job& job, JsonWriter& json) {
     json.key("nodes");
@@ -48,18 +36,66 @@ void write_nodes(const model::Job& job, JsonWriter& json) {
     json.end_array();
 }
 
-/// Kineto's top level up to the events. Its readers want this order.
-void write_head(const model::Job& job, std::int64_t base_ns, JsonWriter& json) {
-    json.begin_object();
-    json.field("schemaVersion", 1);
+/// Every device, at the place of its number where they are one host's: readers look them up by index.
+void write_devices(const trace::Plan& plan, JsonWriter& json) {
+    const model::Job& job = plan.job;
+    std::map<std::pair<std::string, std::uint32_t>, const model::GpuDevice*> devices;
+    for (const model::GpuDevice& device : job.gpu_devices) {
+        if (!plan.drawn[device.process]) continue;
+        devices[{job.nodes[job.processes[device.process].node].host, device.device}] = &device;
+    }
+    constexpr std::uint32_t kMostDevices = 64;  // of a host; a dump may say anything
     json.key("deviceProperties");
     json.begin_array();
+    std::uint32_t next = 0;
+    for (const auto& [key, device] : devices) {
+        for (; next < std::min(device->device, kMostDevices); ++next) {
+            json.begin_object();
+            json.field("id", next);
+            json.end_object();
+        }
+        next = device->device + 1;
+        json.begin_object();
+        json.field("id", device->device);
+        json.field("name", job.names[device->name]);
+        json.field("totalGlobalMem", device->memory_bytes);
+        json.field("computeMajor", device->capability_major);
+        json.field("computeMinor", device->capability_minor);
+        json.field("maxThreadsPerBlock", device->block_threads);
+        json.field("maxThreadsPerMultiprocessor", device->processor_threads);
+        json.field("regsPerBlock", device->block_registers);
+        json.field("regsPerMultiprocessor", device->processor_registers);
+        json.field("warpSize", device->warp_threads);
+        json.field("sharedMemPerBlock", device->block_shared_bytes);
+        json.field("sharedMemPerMultiprocessor", device->processor_shared_bytes);
+        json.field("numSms", device->processors);
+        json.field("sharedMemPerBlockOptin", device->block_shared_most_bytes);
+        json.field("host", key.first);
+        json.end_object();
+    }
     json.end_array();
+}
+
+std::set<std::int32_t> ranks_of(const model::Job& job, const std::vector<bool>& drawn) {
+    std::set<std::int32_t> ranks;
+    for (model::Index i = 0; i < job.processes.size(); ++i) {
+        if (drawn[i] && job.processes[i].rank >= 0) ranks.insert(job.processes[i].rank);
+    }
+    return ranks;
+}
+
+/// Kineto's top level up to the events. Its readers want this order.
+void write_head(const trace::Plan& plan, JsonWriter& json) {
+    const model::Job& job = plan.job;
+    json.begin_object();
+    json.field("schemaVersion", 1);
+    write_devices(plan, json);
     std::string hosts;
     std::set<std::string> seen;
-    for (const model::Node& node : job.nodes) {
-        if (!seen.insert(node.host).second) continue;
-        hosts += (hosts.empty() ? "" : ",") + node.host;
+    for (model::Index i = 0; i < job.processes.size(); ++i) {
+        const std::string& host = job.nodes[job.processes[i].node].host;
+        if (!plan.drawn[i] || !seen.insert(host).second) continue;
+        hosts += (hosts.empty() ? "" : ",") + host;
     }
     json.field("host_name", hosts);
     json.key("ringside");
@@ -76,20 +112,22 @@ void write_head(const model::Job& job, std::int64_t base_ns, JsonWriter& json) {
     write_nodes(job, json);
     json.end_object();
     json.field("displayTimeUnit", "ms");
-    json.field("baseTimeNanoseconds", base_ns);
+    json.field("baseTimeNanoseconds", plan.base_ns);
     json.key("traceEvents");
 }
 
-void write_tail(const model::Job& job, const std::string& name, JsonWriter& json) {
-    std::set<std::int32_t> ranks;
-    for (const model::Process& process : job.processes) {
-        if (process.rank >= 0) ranks.insert(process.rank);
-    }
+void write_tail(const trace::Plan& plan, const std::string& name, JsonWriter& json) {
+    const std::set<std::int32_t> ranks = ranks_of(plan.job, plan.drawn);
     // A file of several ranks is none of them: tools for one rank then see no distributedInfo rather than a wrong one.
     if (ranks.size() == 1) {
+        const std::vector<bool> everyone(plan.drawn.size(), true);
+        const std::set<std::int32_t> world = ranks_of(plan.job, everyone);
         json.key("distributedInfo");
         json.begin_object();
         json.field("rank", *ranks.begin());
+        // No dump says how many there are: it is told where none is missing between those that are here. Nor does one know the backend.
+        if (*world.begin() == 0 && *world.rbegin() + 1 == static_cast<std::int32_t>(world.size()))
+            json.field("world_size", static_cast<std::uint64_t>(world.size()));
         json.end_object();
     }
     json.field("traceName", name);
@@ -99,23 +137,25 @@ void write_tail(const model::Job& job, const std::string& name, JsonWriter& json
 
 }  // namespace
 
-schema::Result<ChromeCounts> write_chrome(const model::Job& job, const std::filesystem::path& path,
-                                          const ChromeOptions& options) {
-    FileSink sink(path);
-    if (auto opened = sink.open(); !opened) return opened.error();
-    JsonWriter json(sink);
-    const std::int64_t base_ns = first_ns(job);
-    write_head(job, base_ns, json);
+schema::Result<TraceCounts> write_chrome(const model::Job& job, const std::filesystem::path& path,
+                                         const TraceOptions& options) {
+    FileSink file(path);
+    if (auto opened = file.open(); !opened) return opened.error();
+    std::optional<GzipSink> gzip;
+    if (path.extension() == ".gz") gzip.emplace(file);
+    const trace::Plan plan(job, options.processes);
+    JsonWriter json(gzip ? static_cast<ByteSink&>(*gzip) : file);
+    write_head(plan, json);
     json.begin_array();
-    chrome::EventWriter events(job, json, base_ns, options.tell);
-    events.write();
+    trace::ChromeWriter writer(plan, json);
+    TraceCounts counts = trace::Walk(plan, writer, options.tell).write();
     json.text("\n");
     json.end_array();
-    write_tail(job, options.trace_name.empty() ? path.string() : options.trace_name, json);
+    write_tail(plan, options.trace_name.empty() ? path.string() : options.trace_name, json);
     json.flush();
-    ChromeCounts counts = events.counts();
-    counts.bytes = json.bytes();
-    if (auto committed = sink.commit(); !committed) return committed.error();
+    if (gzip) gzip->finish();
+    counts.bytes = gzip ? gzip->bytes() : json.bytes();
+    if (auto committed = file.commit(); !committed) return committed.error();
     return counts;
 }
 

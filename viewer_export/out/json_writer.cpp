@@ -1,5 +1,6 @@
 #include "viewer_export/out/json_writer.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -107,6 +108,17 @@ void append_json_escaped(std::string_view text, std::string& out) {
             ++i;
         }
     }
+}
+
+std::string valid_utf8(std::string_view text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size();) {
+        const bool ascii = static_cast<std::uint8_t>(text[i]) < 0x80;
+        const std::size_t length = ascii ? 1 : utf8_sequence(text, i);
+        out.append(length > 0 ? text.substr(i, length) : "\xef\xbf\xbd");
+        i += std::max<std::size_t>(length, 1);
+    }
+    return out;
 }
 
 JsonWriter::JsonWriter(ByteSink& sink, std::size_t capacity)

@@ -35,6 +35,9 @@ private:
 /// Appends `text` escaped for a JSON string, without quotes. Bytes that are no UTF-8 become U+FFFD.
 void append_json_escaped(std::string_view text, std::string& out);
 
+/// @return `text`; what is no UTF-8 in it is U+FFFD
+std::string valid_utf8(std::string_view text);
+
 class JsonWriter {
 public:
     /// Stays in a core's second-level cache, from which the kernel copies it.

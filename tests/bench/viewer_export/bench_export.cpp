@@ -1,24 +1,40 @@
-// How fast dumps become a model, a table and a Chrome trace. Run by hand: bench_export [RANGES] [DIRECTORY]
+// What exports cost, beside `uftrace dump --chrome` of as many events. Run by hand: bench_export [RANGES] [DIRECTORY] [UFTRACE_DATA]
 //
-// The dump is made first (big_dump.hpp). Prints events a second of each stage, medians of five.
+// Dumps are made first (big_dump.hpp, gpu_job.hpp). Rounds in turn: each export twice (its control), uftrace twice where it has data; processor
+// time, median of the rounds. Prints events a second, bytes an event, ratios with their controls, and how much memory an export takes.
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "../../unit/viewer_export/big_dump.hpp"
 #include "../../unit/viewer_export/files.hpp"
+#include "../../unit/viewer_export/gpu_job.hpp"
 #include "viewer_export/load/job_loader.hpp"
-#include "viewer_export/out/chrome.hpp"
 #include "viewer_export/out/table.hpp"
+#include "viewer_export/out/trace.hpp"
 
 using namespace ringside::tests;
 using namespace ringside::viewer_export;
 
+extern char** environ;
+
 namespace {
+
+constexpr int kRounds = 5;
+constexpr int kGpuSlicesAStep = 15;
+
+double seconds(const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
 
 double cpu_seconds() {
     timespec now{};
@@ -26,46 +42,145 @@ double cpu_seconds() {
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-template <class Run>
-double median_seconds(Run&& run) {
-    std::vector<double> seconds;
-    for (int i = 0; i < 5; ++i) {
-        const double begin = cpu_seconds();
-        run();
-        seconds.push_back(cpu_seconds() - begin);
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+/// @return its processor time; negative: it failed
+double uftrace_seconds(const std::string& data, const std::string& out) {
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    std::string words[] = {"uftrace", "dump", "--chrome", "--no-pager", "-d", data};
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_t pid = 0;
+    const int failed = posix_spawnp(&pid, "uftrace", &actions, nullptr, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    int status = 0;
+    rusage used{};
+    if (failed != 0 || wait4(pid, &status, 0, &used) != pid || status != 0) return -1;
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+std::uint64_t events_of(const std::string& chrome) {
+    std::ifstream file(chrome);
+    std::uint64_t events = 0;
+    for (std::string line; std::getline(file, line);)
+        events += line.find("\"ph\":\"B\"") != std::string::npos ||
+                  line.find("\"ph\":\"E\"") != std::string::npos;
+    return events;
+}
+
+double megabytes(const char* what) {
+    std::ifstream file("/proc/self/status");
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with(what))
+            return std::strtod(line.c_str() + std::string(what).size() + 1, nullptr) / 1024;
     }
-    std::sort(seconds.begin(), seconds.end());
-    return seconds[2];
+    return 0;
+}
+
+using Write = decltype(&write_chrome);
+
+struct Measured {
+    std::uint64_t events = 0;
+    std::uint64_t bytes = 0;
+    double rate = 0;     ///< M events a second
+    double control = 0;  ///< the same again / the first time
+    double grown_mb = 0;
+};
+
+Measured measured(const model::Job& job, Write write, const std::filesystem::path& path) {
+    Measured result;
+    std::vector<double> first;
+    std::vector<double> controls;
+    // The peak is set back: what comes is the export's.
+    std::ofstream("/proc/self/clear_refs") << "5";
+    const double before = megabytes("VmRSS:");
+    for (int round = 0; round < kRounds; ++round) {
+        double took[2];
+        for (double& each : took) {
+            const double begin = cpu_seconds();
+            const auto counts = write(job, path, {});
+            each = cpu_seconds() - begin;
+            if (!counts) std::exit(1);
+            result.events = counts->slices + counts->instants;
+            result.bytes = counts->bytes;
+        }
+        first.push_back(took[0]);
+        controls.push_back(took[1] / took[0]);
+    }
+    result.rate = static_cast<double>(result.events) / median(first) / 1e6;
+    result.control = median(controls);
+    result.grown_mb = megabytes("VmHWM:") - before;
+    std::filesystem::remove(path);
+    return result;
+}
+
+void print(const char* what, const Measured& of) {
+    std::printf("%-34s %6.2f M events/s (control %.3f), %6.1f B an event, +%.0f MB\n", what,
+                of.rate, of.control, static_cast<double>(of.bytes) / static_cast<double>(of.events),
+                of.grown_mb);
+}
+
+double uftrace(const std::string& data, const std::filesystem::path& directory) {
+    const std::string out = (directory / "uftrace.json").string();
+    std::vector<double> first;
+    std::vector<double> controls;
+    for (int round = 0; round < kRounds; ++round) {
+        const double one = uftrace_seconds(data, out);
+        const double two = uftrace_seconds(data, out);
+        if (one <= 0 || two <= 0) return 0;
+        first.push_back(one);
+        controls.push_back(two / one);
+    }
+    const std::uint64_t events = events_of(out);
+    std::filesystem::remove(out);
+    const double rate = static_cast<double>(events) / median(first) / 1e6;
+    std::printf("%-34s %6.2f M events/s (control %.3f), %lu begins and ends\n",
+                "uftrace dump --chrome", rate, median(controls), events);
+    return rate;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
     const std::uint64_t ranges = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
-    TemporaryDirectory temporary;
+    const TemporaryDirectory temporary;
     const std::filesystem::path directory =
         argc > 2 ? std::filesystem::path(argv[2]) : temporary.path();
-    for (const bool operators : {false, true}) {
-        make_big_dump(ranges, operators, directory / "bench.rsd");
-        const LoadRequest request{{directory / "bench.rsd"}, true, {}};
-        auto job = load_job(request);
-        if (!job) {
-            std::fprintf(stderr, "%s\n", job.error().message.c_str());
-            return 1;
+    const double peer = argc > 3 ? uftrace(argv[3], directory) : 0;
+    const std::filesystem::path dumps = directory / "dumps";
+    for (const std::string kind : {"ranges", "all of Kineto's fields"}) {
+        std::filesystem::create_directories(dumps);
+        const bool gpu = kind != "ranges";
+        if (gpu) {
+            write_gpu_job(dumps, 1, static_cast<int>(ranges / kGpuSlicesAStep));
+        } else {
+            make_big_dump(ranges, false, dumps / "bench.rsd");
         }
-        const auto events = static_cast<double>(job->totals.events);
-        const double load = median_seconds([&] { job = load_job(request); });
-        const double table = median_seconds([&] { (void)render_table(*job, {}); });
-        std::uint64_t bytes = 0;
-        const double chrome =
-            median_seconds([&] { bytes = write_chrome(*job, directory / "bench.json")->bytes; });
-        const double null =
-            median_seconds([&] { (void)write_chrome(*job, directory / "bench.json"); });
-        std::printf(
-            "%-30s load %6.2f  table %6.2f  chrome %6.2f M events/s (again %.2f), %.1f B an "
-            "event\n",
-            operators ? "a quarter operators" : "ranges", events / load / 1e6, events / table / 1e6,
-            events / chrome / 1e6, events / null / 1e6, static_cast<double>(bytes) / events);
+        const double begin = cpu_seconds();
+        const auto job = load_job({{dumps}, true, {}});
+        if (!job) return 1;
+        const auto events = static_cast<double>(job->totals.events) / 1e6;
+        const double loaded = cpu_seconds();
+        (void)render_table(*job, {});
+        std::printf("%s: %.1f M events, loaded at %.2f M/s, a table at %.2f M/s\n", kind.c_str(),
+                    events, events / (loaded - begin), events / (cpu_seconds() - loaded));
+        const Measured json = measured(*job, &write_chrome, directory / "bench.json");
+        const Measured packets = measured(*job, &write_perfetto, directory / "bench.pftrace");
+        print("  .json", json);
+        print("  .pftrace", packets);
+        if (!gpu) print("  .json.gz", measured(*job, &write_chrome, directory / "bench.json.gz"));
+        std::printf("  .pftrace / .json, bytes            %6.3f (at most 0.27)\n",
+                    static_cast<double>(packets.bytes) / static_cast<double>(json.bytes));
+        if (peer > 0)
+            std::printf("  .json / uftrace, events a second   %6.2f (at least %s)\n",
+                        json.rate / peer, gpu ? "2" : "3.5");
+        std::filesystem::remove_all(dumps);
     }
     return 0;
 }

@@ -7,8 +7,8 @@
 
 #include "sample_job.hpp"
 #include "viewer_export/load/job_loader.hpp"
-#include "viewer_export/out/chrome.hpp"
 #include "viewer_export/out/table.hpp"
+#include "viewer_export/out/trace.hpp"
 
 using namespace ringside::tests;
 using namespace ringside::viewer_export;
@@ -20,7 +20,7 @@ using ringside::schema::RpcMode;
 namespace {
 
 struct Exported {
-    ChromeCounts counts;
+    TraceCounts counts;
     json trace;
     std::string text;
 };

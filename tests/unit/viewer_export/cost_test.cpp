@@ -5,9 +5,9 @@
 
 #include "sample_job.hpp"
 #include "viewer_export/load/job_loader.hpp"
-#include "viewer_export/out/chrome.hpp"
 #include "viewer_export/out/cost.hpp"
 #include "viewer_export/out/table.hpp"
+#include "viewer_export/out/trace.hpp"
 
 using namespace ringside::tests;
 using namespace ringside::viewer_export;

@@ -5,8 +5,8 @@
 
 #include "sample_job.hpp"
 #include "schema/control_page.hpp"
-#include "viewer_export/out/chrome.hpp"
 #include "viewer_export/out/table.hpp"
+#include "viewer_export/out/trace.hpp"
 
 using namespace ringside::tests;
 using namespace ringside::viewer_export;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "viewer_export/model/nesting.hpp"
-#include "viewer_export/out/chrome_tracks.hpp"
+#include "viewer_export/out/trace_tracks.hpp"
 
 using namespace ringside::viewer_export;
 using namespace ringside::viewer_export::model;
@@ -87,19 +87,19 @@ TEST_CASE(
 TEST_CASE("rows: ranges that nest need one row") {
     const std::vector<Range> ranges = {range(0, 100), range(10, 50), range(50, 100),
                                        range(100, 110)};
-    CHECK(chrome::nesting_rows(ranges).empty());
+    CHECK(trace::nesting_rows(ranges).empty());
 }
 
 TEST_CASE("rows: a partial overlap goes to the first row where it nests") {
     const std::vector<Range> ranges = {range(0, 100), range(50, 150), range(60, 90), range(70, 160),
                                        range(120, 200)};
-    CHECK(chrome::nesting_rows(ranges) == std::vector<std::uint16_t>{0, 1, 0, 2, 0});
+    CHECK(trace::nesting_rows(ranges) == std::vector<std::uint16_t>{0, 1, 0, 2, 0});
 }
 
 TEST_CASE(
     "rows: intervals in flight at once get rows of their own, freed rows are used again, lowest "
     "first") {
-    chrome::RowPacker packer;
+    trace::RowPacker packer;
     CHECK(packer.place(0, 10) == 0);
     CHECK(packer.place(5, 20) == 1);
     CHECK(packer.place(6, 7) == 2);

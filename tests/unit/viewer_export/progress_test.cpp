@@ -7,8 +7,8 @@
 #include "big_dump.hpp"
 #include "files.hpp"
 #include "viewer_export/load/job_loader.hpp"
-#include "viewer_export/out/chrome.hpp"
 #include "viewer_export/out/table.hpp"
+#include "viewer_export/out/trace.hpp"
 
 using namespace ringside::tests;
 using namespace ringside::viewer_export;

@@ -6,8 +6,8 @@
 
 #include "sample_job.hpp"
 #include "viewer_export/load/join_input.hpp"
-#include "viewer_export/out/chrome.hpp"
 #include "viewer_export/out/table.hpp"
+#include "viewer_export/out/trace.hpp"
 
 using namespace ringside::tests;
 using namespace ringside::viewer_export;

@@ -1,0 +1,161 @@
+#include "viewer_export/out/chrome_writer.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+namespace ringside::viewer_export::trace {
+
+using model::Index;
+
+namespace {
+
+std::string head_of(Category category, std::string_view name) {
+    std::string head = "{\"ph\":\"X\",\"cat\":\"";
+    head.append(kCategoryNames[static_cast<std::size_t>(category)]).append("\",\"name\":\"");
+    append_json_escaped(name, head);
+    return head += '"';
+}
+
+}  // namespace
+
+ChromeWriter::ChromeWriter(const Plan& plan, JsonWriter& json) : plan_(plan), json_(json) {
+    for (std::vector<std::string>& heads : heads_) heads.resize(plan.job.names.size());
+    for (const Track& track : plan.tracks.all())
+        places_.push_back(",\"pid\":" + std::to_string(track.pid) +
+                          ",\"tid\":" + std::to_string(track.tid) + ",\"ts\":");
+}
+
+void ChromeWriter::metadata_head(std::string_view name, std::uint32_t pid, std::uint32_t tid) {
+    begin_element();
+    json_.text("{\"name\":\"");
+    json_.text(name);
+    json_.text("\",\"ph\":\"M\",\"ts\":0.000,\"pid\":");
+    json_.number(std::uint64_t{pid});
+    json_.text(",\"tid\":");
+    json_.number(std::uint64_t{tid});
+    json_.text(",\"args\":{\"");
+}
+
+void ChromeWriter::metadata(std::string_view name, std::uint32_t pid, std::uint32_t tid,
+                            std::string_view key, std::string_view text) {
+    metadata_head(name, pid, tid);
+    json_.text(key);
+    json_.text("\":");
+    json_.quoted(text);
+    json_.text("}}");
+}
+
+void ChromeWriter::metadata(std::string_view name, std::uint32_t pid, std::uint32_t tid,
+                            std::int64_t index) {
+    metadata_head(name, pid, tid);
+    json_.text("sort_index\":");
+    json_.number(index);
+    json_.text("}}");
+}
+
+void ChromeWriter::group(const Group& group, std::uint32_t) {
+    metadata("process_name", group.pid, 0, "name", group.name);
+    metadata("process_labels", group.pid, 0, "labels", group.labels);
+    metadata("process_sort_index", group.pid, 0, group.sort_index);
+}
+
+void ChromeWriter::row(const Track& track, std::uint32_t) {
+    metadata("thread_name", track.pid, track.tid, "name", track.name);
+    metadata("thread_sort_index", track.pid, track.tid, track.sort_index);
+}
+
+const std::string& ChromeWriter::make_head(Category category, Index name) {
+    return heads_[static_cast<std::size_t>(category)][name] =
+               head_of(category, plan_.job.names[name]);
+}
+
+void ChromeWriter::slice(Category category, std::string_view name, std::uint32_t track,
+                         std::int64_t begin_ns, std::int64_t end_ns) {
+    begin_element();
+    json_.text(head_of(category, name));
+    place_and_times(track, begin_ns, end_ns);
+}
+
+void ChromeWriter::instant(Category category, Index name, std::uint32_t track, std::int64_t ns) {
+    begin_element();
+    json_.text("{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"");
+    json_.text(kCategoryNames[static_cast<std::size_t>(category)]);
+    json_.text("\",\"name\":");
+    json_.quoted(plan_.job.names[name]);
+    json_.text(places_[track]);
+    json_.us(ns - plan_.base_ns);
+}
+
+/// JSON has no word for what is not finite.
+void ChromeWriter::number(double value) {
+    char text[40];
+    const int length =
+        std::snprintf(text, sizeof text, std::isfinite(value) ? "%.17g" : "\"%g\"", value);
+    json_.text({text, static_cast<std::size_t>(length)});
+}
+
+void ChromeWriter::hex(const char* key, std::span<const std::uint64_t> values) {
+    arg_key(key);
+    json_.text("\"");
+    for (const std::uint64_t value : values) {
+        char text[16];
+        schema::write_hex(text, value, sizeof text);
+        json_.text({text, sizeof text});
+    }
+    json_.text("\"");
+}
+
+void ChromeWriter::list(const char* key, const std::array<std::uint32_t, 3>& values) {
+    arg_key(key);
+    const char* before = "[";
+    for (const std::uint32_t value : values) {
+        json_.text(before);
+        json_.number(std::uint64_t{value});
+        before = ", ";
+    }
+    json_.text("]");
+}
+
+/// A record's id for ever: node, process, lane, position.
+const std::string& ChromeWriter::record_prefix(Index node, std::uint32_t process,
+                                               std::uint32_t lane) {
+    const std::array<std::uint64_t, 3> of{node, process, lane};
+    if (prefix_of_ != of) {
+        prefix_of_ = of;
+        prefix_ = "\"" + lane_text(node, process, lane) + ".";
+    }
+    return prefix_;
+}
+
+void ChromeWriter::counter_head(std::uint32_t group, std::string_view name, std::int64_t ns) {
+    json_.text("{\"ph\":\"C\",\"name\":");
+    json_.quoted(name);
+    json_.text(",\"pid\":");
+    json_.number(std::uint64_t{plan_.tracks.groups()[group].pid});
+    json_.text(",\"ts\":");
+    json_.us(ns - plan_.base_ns);
+    json_.text(",\"args\":{\"value\":");
+}
+
+void ChromeWriter::tip(char phase, const Arrow& arrow, const Tip& at) {
+    begin_element();
+    json_.text("{\"ph\":\"");
+    json_.text({&phase, 1});
+    json_.text(phase == 'f' ? "\",\"bp\":\"e\",\"id\":" : "\",\"id\":");
+    json_.number(arrow.id);
+    json_.text(",\"cat\":\"");
+    json_.text(arrow.category);
+    json_.text("\",\"name\":\"");
+    json_.text(arrow.category);
+    json_.text("\"");
+    json_.text(places_[at.track]);
+    json_.us(at.ns - plan_.base_ns);
+    json_.text("}");
+}
+
+void ChromeWriter::arrow(const Arrow& arrow) {
+    tip('s', arrow, arrow.from);
+    tip('f', arrow, arrow.to);
+}
+
+}  // namespace ringside::viewer_export::trace

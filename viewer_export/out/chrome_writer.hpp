@@ -1,0 +1,156 @@
+// Events as Chrome's JSON in Kineto's layout, elements of an array: a Writer for trace_walk.hpp. What repeats (names, rows, records' prefixes) is
+// made once and copied.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "viewer_export/out/json_writer.hpp"
+#include "viewer_export/out/trace_walk.hpp"
+
+namespace ringside::viewer_export::trace {
+
+class ChromeWriter {
+public:
+    static constexpr bool kFlowsInSlices = false;
+
+    ChromeWriter(const Plan& plan, JsonWriter& json);
+
+    void group(const Group& group, std::uint32_t index);
+    void row(const Track& track, std::uint32_t index);
+    void begin_row(std::uint32_t) {}
+    void end_row() {}
+
+    void slice(Category category, model::Index name, std::uint32_t track, std::int64_t begin_ns,
+               std::int64_t end_ns) {
+        begin_element();
+        json_.text(name_head(category, name));
+        place_and_times(track, begin_ns, end_ns);
+    }
+    void slice(Category category, std::string_view name, std::uint32_t track, std::int64_t begin_ns,
+               std::int64_t end_ns);
+    void instant(Category category, model::Index name, std::uint32_t track, std::int64_t ns);
+    void end() { json_.text(first_arg_ ? "}" : "}}"); }
+
+    void arg(const char* key, std::uint64_t value) {
+        arg_key(key);
+        json_.number(value);
+    }
+    void arg(const char* key, std::int64_t value) {
+        arg_key(key);
+        json_.number(value);
+    }
+    void arg(const char* key, double value) {
+        arg_key(key);
+        number(value);
+    }
+    void arg(const char* key, std::string_view value) {
+        arg_key(key);
+        json_.quoted(value);
+    }
+    void hex(const char* key, std::uint64_t value) { hex(key, {&value, 1}); }
+    void hex(const char* key, std::uint64_t high, std::uint64_t low) {
+        const std::uint64_t values[] = {high, low};
+        hex(key, values);
+    }
+    void list(const char* key, const std::array<std::uint32_t, 3>& values);
+    void verbatim(const char* key, std::string_view json) {
+        arg_key(key);
+        json_.text(json);
+    }
+    void record(model::Index node, std::uint32_t process, std::uint32_t lane,
+                std::uint64_t position) {
+        arg_key("Record");
+        json_.text(record_prefix(node, process, lane));
+        if (position != model::kNoPosition) {
+            json_.number(position);
+            json_.text("\"");
+        } else {
+            json_.text("open\"");
+        }
+    }
+    template <class Fill>
+    void shared(Shared what, model::Index index, Fill&& fill) {
+        std::string& text = shared_[static_cast<std::size_t>(what)][index];
+        Texts texts{text};
+        if (text.empty()) fill(texts);
+        if (text.empty()) return;
+        separate_arg();
+        json_.text(std::string_view(text).substr(1));
+    }
+
+    template <class Number>
+    void counter(std::uint32_t group, std::string_view name, std::int64_t ns, Number value) {
+        begin_element();
+        counter_head(group, name, ns);
+        number(value);
+        json_.text("}}");
+    }
+    void flow(std::uint64_t) {}
+    void end_flow(std::uint64_t) {}
+    void arrow(const Arrow& arrow);
+
+private:
+    /// Shared args as `,"key":"text"`.
+    struct Texts {
+        std::string& out;
+        void text(const char* key, std::string_view value) {
+            out.append(",\"").append(key).append("\":\"");
+            append_json_escaped(value, out);
+            out += '"';
+        }
+    };
+
+    void begin_element() {
+        json_.text(first_element_ ? "\n" : ",\n");
+        first_element_ = false;
+        first_arg_ = true;
+    }
+    void separate_arg() {
+        json_.text(first_arg_ ? ",\"args\":{" : ",");
+        first_arg_ = false;
+    }
+    void arg_key(const char* key) {
+        separate_arg();
+        json_.text("\"");
+        json_.text(key);
+        json_.text("\":");
+    }
+    void number(std::uint64_t value) { json_.number(value); }
+    void number(std::int64_t value) { json_.number(value); }
+    void number(double value);
+    void hex(const char* key, std::span<const std::uint64_t> values);
+    const std::string& name_head(Category category, model::Index name) {
+        const std::string& head = heads_[static_cast<std::size_t>(category)][name];
+        return head.empty() ? make_head(category, name) : head;
+    }
+    const std::string& make_head(Category category, model::Index name);
+    const std::string& record_prefix(model::Index node, std::uint32_t process, std::uint32_t lane);
+    void place_and_times(std::uint32_t track, std::int64_t begin_ns, std::int64_t end_ns) {
+        json_.text(places_[track]);
+        json_.us(begin_ns - plan_.base_ns);
+        json_.text(",\"dur\":");
+        json_.us(end_ns - begin_ns);
+    }
+    void metadata(std::string_view name, std::uint32_t pid, std::uint32_t tid, std::string_view key,
+                  std::string_view text);
+    void metadata(std::string_view name, std::uint32_t pid, std::uint32_t tid, std::int64_t index);
+    void metadata_head(std::string_view name, std::uint32_t pid, std::uint32_t tid);
+    void counter_head(std::uint32_t group, std::string_view name, std::int64_t ns);
+    void tip(char phase, const Arrow& arrow, const Tip& at);
+
+    const Plan& plan_;
+    JsonWriter& json_;
+    std::array<std::vector<std::string>, kCategories> heads_;  ///< by name: up to and with the name
+    std::vector<std::string> places_;  ///< by track: `,"pid":1,"tid":2,"ts":`
+    std::array<std::unordered_map<model::Index, std::string>, kShared> shared_;
+    std::array<std::uint64_t, 3> prefix_of_{~0ull, 0, 0};
+    std::string prefix_;
+    bool first_element_ = true;
+    bool first_arg_ = true;
+};
+
+}  // namespace ringside::viewer_export::trace
