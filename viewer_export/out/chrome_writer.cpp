@@ -1,5 +1,6 @@
 #include "viewer_export/out/chrome_writer.hpp"
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 
@@ -20,6 +21,7 @@ std::string head_of(Category category, std::string_view name) {
 
 ChromeWriter::ChromeWriter(const Plan& plan, JsonWriter& json) : plan_(plan), json_(json) {
     for (std::vector<std::string>& heads : heads_) heads.resize(plan.job.names.size());
+    prefixes_.resize(plan.job.lanes.size());
     for (const Track& track : plan.tracks.all())
         places_.push_back(",\"pid\":" + std::to_string(track.pid) +
                           ",\"tid\":" + std::to_string(track.tid) + ",\"ts\":");
@@ -72,7 +74,14 @@ const std::string& ChromeWriter::make_head(Category category, Index name) {
 void ChromeWriter::slice(Category category, std::string_view name, std::uint32_t track,
                          std::int64_t begin_ns, std::int64_t end_ns) {
     begin_element();
-    json_.text(head_of(category, name));
+    if (category == Category::kUserAnnotation) {  // steps: each its own name
+        json_.text(head_of(category, name));
+    } else {
+        auto& known = named_[static_cast<std::size_t>(category)];
+        auto at = known.find(name);
+        if (at == known.end()) at = known.emplace(std::string(name), head_of(category, name)).first;
+        json_.text(at->second);
+    }
     place_and_times(track, begin_ns, end_ns);
 }
 
@@ -89,9 +98,12 @@ void ChromeWriter::instant(Category category, Index name, std::uint32_t track, s
 /// JSON has no word for what is not finite.
 void ChromeWriter::number(double value) {
     char text[40];
-    const int length =
-        std::snprintf(text, sizeof text, std::isfinite(value) ? "%.17g" : "\"%g\"", value);
-    json_.text({text, static_cast<std::size_t>(length)});
+    if (!std::isfinite(value)) {
+        const int length = std::snprintf(text, sizeof text, "\"%g\"", value);
+        return json_.text({text, static_cast<std::size_t>(length)});
+    }
+    const auto end = std::to_chars(text, text + sizeof text, value);
+    json_.text({text, static_cast<std::size_t>(end.ptr - text)});
 }
 
 void ChromeWriter::hex(const char* key, std::span<const std::uint64_t> values) {
@@ -116,15 +128,10 @@ void ChromeWriter::list(const char* key, const std::array<std::uint32_t, 3>& val
     json_.text("]");
 }
 
-/// A record's id for ever: node, process, lane, position.
-const std::string& ChromeWriter::record_prefix(Index node, std::uint32_t process,
-                                               std::uint32_t lane) {
-    const std::array<std::uint64_t, 3> of{node, process, lane};
-    if (prefix_of_ != of) {
-        prefix_of_ = of;
-        prefix_ = "\"" + lane_text(node, process, lane) + ".";
-    }
-    return prefix_;
+const std::string& ChromeWriter::make_prefix(Index lane) {
+    std::string& prefix = prefixes_[lane];
+    prefix.append(kFirstArg).append("\"Record\":\"").append(lane_text(plan_.job, lane));
+    return prefix += '.';
 }
 
 void ChromeWriter::counter_head(std::uint32_t group, std::string_view name, std::int64_t ns) {

@@ -35,19 +35,23 @@ public:
     void instant(Category category, model::Index name, std::uint32_t track, std::int64_t ns);
     void end() { json_.text(first_arg_ ? "}" : "}}"); }
 
-    void arg(const char* key, std::uint64_t value) {
+    template <std::size_t N>
+    void arg(const char (&key)[N], std::uint64_t value) {
         arg_key(key);
         json_.number(value);
     }
-    void arg(const char* key, std::int64_t value) {
+    template <std::size_t N>
+    void arg(const char (&key)[N], std::int64_t value) {
         arg_key(key);
         json_.number(value);
     }
-    void arg(const char* key, double value) {
+    template <std::size_t N>
+    void arg(const char (&key)[N], double value) {
         arg_key(key);
         number(value);
     }
-    void arg(const char* key, std::string_view value) {
+    template <std::size_t N>
+    void arg(const char (&key)[N], std::string_view value) {
         arg_key(key);
         json_.quoted(value);
     }
@@ -61,10 +65,15 @@ public:
         arg_key(key);
         json_.text(json);
     }
-    void record(model::Index node, std::uint32_t process, std::uint32_t lane,
-                std::uint64_t position) {
-        arg_key("Record");
-        json_.text(record_prefix(node, process, lane));
+    void record(model::Index lane, std::uint64_t position) {
+        const std::string& prefix = record_prefix(lane);
+        if (first_arg_) {
+            json_.text(prefix);
+        } else {
+            json_.text(",");
+            json_.text(std::string_view(prefix).substr(kFirstArg.size()));
+        }
+        first_arg_ = false;
         if (position != model::kNoPosition) {
             json_.number(position);
             json_.text("\"");
@@ -113,12 +122,17 @@ private:
         json_.text(first_arg_ ? ",\"args\":{" : ",");
         first_arg_ = false;
     }
-    void arg_key(const char* key) {
-        separate_arg();
-        json_.text("\"");
+    void arg_key(std::string_view key) {
+        json_.text(first_arg_ ? ",\"args\":{\"" : ",\"");
+        first_arg_ = false;
         json_.text(key);
         json_.text("\":");
     }
+    template <std::size_t N>
+    void arg_key(const char (&key)[N]) {
+        arg_key(std::string_view(key, N - 1));
+    }
+    static constexpr std::string_view kFirstArg = ",\"args\":{";
     void number(std::uint64_t value) { json_.number(value); }
     void number(std::int64_t value) { json_.number(value); }
     void number(double value);
@@ -128,7 +142,11 @@ private:
         return head.empty() ? make_head(category, name) : head;
     }
     const std::string& make_head(Category category, model::Index name);
-    const std::string& record_prefix(model::Index node, std::uint32_t process, std::uint32_t lane);
+    const std::string& record_prefix(model::Index lane) {
+        const std::string& prefix = prefixes_[lane];
+        return prefix.empty() ? make_prefix(lane) : prefix;
+    }
+    const std::string& make_prefix(model::Index lane);
     void place_and_times(std::uint32_t track, std::int64_t begin_ns, std::int64_t end_ns) {
         json_.text(places_[track]);
         json_.us(begin_ns - plan_.base_ns);
@@ -145,10 +163,11 @@ private:
     const Plan& plan_;
     JsonWriter& json_;
     std::array<std::vector<std::string>, kCategories> heads_;  ///< by name: up to and with the name
+    std::array<std::unordered_map<std::string, std::string, TextHash, std::equal_to<>>, kCategories>
+        named_;                        ///< the same of names that are not the job's
     std::vector<std::string> places_;  ///< by track: `,"pid":1,"tid":2,"ts":`
     std::array<std::unordered_map<model::Index, std::string>, kShared> shared_;
-    std::array<std::uint64_t, 3> prefix_of_{~0ull, 0, 0};
-    std::string prefix_;
+    std::vector<std::string> prefixes_;  ///< by lane: `,"args":{"Record":"0.0.1.`
     bool first_element_ = true;
     bool first_arg_ = true;
 };

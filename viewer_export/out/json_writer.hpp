@@ -35,6 +35,14 @@ private:
 /// Appends `text` escaped for a JSON string, without quotes. Bytes that are no UTF-8 become U+FFFD.
 void append_json_escaped(std::string_view text, std::string& out);
 
+/// For maps by text that are asked with a view.
+struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const {
+        return std::hash<std::string_view>{}(text);
+    }
+};
+
 /// @return `text`; what is no UTF-8 in it is U+FFFD
 std::string valid_utf8(std::string_view text);
 

@@ -84,14 +84,10 @@ void PerfettoWriter::verbatim(const char* key, std::string_view json) {
 }
 
 /// The lane is said where it is not the row's.
-void PerfettoWriter::record(Index node, std::uint32_t process, std::uint32_t lane,
-                            std::uint64_t position) {
-    const std::array<std::uint64_t, 3> of{node, process, lane};
-    if (of != lane_of_) {
-        lane_of_ = of;
-        lane_ = lane_text(node, process, lane);
-    }
-    if (plan_.tracks.all()[event_track_].lane != lane_) repeated("Lane", lane_);
+void PerfettoWriter::record(Index lane, std::uint64_t position) {
+    std::string& text = lanes_[lane];
+    if (text.empty()) text = lane_text(plan_.job, lane);
+    if (plan_.tracks.all()[event_track_].lane != text) repeated("Lane", text);
     if (position == model::kNoPosition) return arg("Record", std::string_view("open"));
     arg("Record", position);
 }

@@ -45,6 +45,7 @@ std::string clock_snapshot(std::initializer_list<std::pair<Clock, std::uint64_t>
 PerfettoWriter::PerfettoWriter(const Plan& plan, ByteSink& sink)
     : plan_(plan), sink_(sink), row_(kNoRow) {
     loose_.names.resize(plan.job.names.size());
+    lanes_.resize(plan.job.lanes.size());
     // Times are from the first event on; the wall clock of that instant stands beside it.
     pbf_writer(packet_).add_message(
         trace_packet::kClockSnapshot,
@@ -204,16 +205,15 @@ void PerfettoWriter::begin_event(Category category, std::uint32_t track, std::in
 }
 
 std::uint32_t PerfettoWriter::number_of(Text& known, std::string_view text, std::uint32_t field) {
-    const auto [at, added] =
-        known.try_emplace(std::string(text), static_cast<std::uint32_t>(known.size() + 1));
-    if (added) {
-        // Texts of the job may be of any bytes; protobuf's strings are UTF-8.
-        std::string entry;
-        pbf_writer(entry).add_uint32(1, at->second);
-        pbf_writer(entry).add_string(2, valid_utf8(text));
-        add_message(now_->fresh, field, entry);
-    }
-    return at->second;
+    if (const auto at = known.find(text); at != known.end()) return at->second;
+    const auto number = static_cast<std::uint32_t>(known.size() + 1);
+    known.emplace(std::string(text), number);
+    // Texts of the job may be of any bytes; protobuf's strings are UTF-8.
+    std::string entry;
+    pbf_writer(entry).add_uint32(1, number);
+    pbf_writer(entry).add_string(2, valid_utf8(text));
+    add_message(now_->fresh, field, entry);
+    return number;
 }
 
 void PerfettoWriter::slice(Category category, Index name, std::uint32_t track,

@@ -45,8 +45,7 @@ public:
     void hex(const char* key, std::uint64_t high, std::uint64_t low);
     void list(const char* key, const std::array<std::uint32_t, 3>& values);
     void verbatim(const char* key, std::string_view json);
-    void record(model::Index node, std::uint32_t process, std::uint32_t lane,
-                std::uint64_t position);
+    void record(model::Index lane, std::uint64_t position);
     template <class Fill>
     void shared(Shared, model::Index, Fill&& fill) {
         Texts texts{*this};
@@ -66,7 +65,7 @@ public:
     std::uint64_t bytes() const { return flushed_ + out_.size(); }
 
 private:
-    using Text = std::unordered_map<std::string, std::uint32_t>;
+    using Text = std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>>;
     /// One packet sequence: its numbers for texts.
     struct Sequence {
         std::uint32_t id;
@@ -117,8 +116,7 @@ private:
     bool event_lasts_ = false;
     std::uint64_t end_flow_ = 0;
     std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> counters_;
-    std::array<std::uint64_t, 3> lane_of_{~0ull, 0, 0};
-    std::string lane_;
+    std::vector<std::string> lanes_;  ///< lane_text, by lane
     std::string event_;
     std::string annotation_;
     std::string packet_;

@@ -49,8 +49,8 @@ std::vector<RankFile> rank_files(const model::Job& job) {
             *std::max_element(processes.begin(), processes.end(),
                               [&](Index a, Index b) { return events[a] < events[b]; });
         const model::Process& process = job.processes[main];
-        std::string worker =
-            as_file_name(job.nodes[process.node].host) + "_" + std::to_string(process.pid);
+        std::string worker = as_file_name(job.nodes[process.node].host);
+        worker.append("_").append(std::to_string(process.pid));
         // Containers of one host may share its name and count pids alike.
         if (!used.insert(worker).second) {
             worker += "_" + std::to_string(main);

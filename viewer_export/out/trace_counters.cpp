@@ -8,9 +8,8 @@ using model::Index;
 
 namespace {
 
-/// Changes to values: sorted, summed up, one point an instant.
-std::vector<Point> summed(std::vector<Point> changes) {
-    std::sort(changes.begin(), changes.end());
+/// Changes to values, by time: summed up, one point an instant.
+std::vector<Point> summed(const std::vector<Point>& changes) {
     std::vector<Point> points;
     std::int64_t sum = 0;
     for (const Point& change : changes) {
@@ -43,18 +42,32 @@ std::vector<Point> losses(const model::Job& job, Index process, std::int64_t fro
         if (job.corrected) ns = node.clock.leader_ns(ns);
         changes.push_back({std::max(ns, from_ns), static_cast<std::int64_t>(lane.account.lost)});
     }
-    return summed(std::move(changes));
+    std::sort(changes.begin(), changes.end());
+    return summed(changes);
 }
 
 std::vector<Point> busy(const model::Job& job, const Tracks& tracks, const Tracks::Device& device) {
-    std::vector<Point> changes;
-    for (const model::GpuWork& work :
-         std::ranges::equal_range(job.gpu_work, device.process, {}, &model::GpuWork::process)) {
-        if (!work.on_device() || tracks.device_of(work) != device.device) continue;
-        changes.push_back({work.begin_ns, 1});
-        changes.push_back({work.end_ns, -1});
+    const auto first = std::partition_point(
+        job.gpu_work.begin(), job.gpu_work.end(),
+        [&](const model::GpuWork& work) { return work.process < device.process; });
+    std::vector<std::int64_t> ends;
+    std::vector<Point> begins;
+    for (auto work = first; work != job.gpu_work.end() && work->process == device.process; ++work) {
+        if (!work->on_device() || tracks.device_of(*work) != device.device) continue;
+        begins.push_back({work->begin_ns, 1});
+        ends.push_back(std::max(work->begin_ns, work->end_ns));
     }
-    return summed(std::move(changes));
+    std::sort(ends.begin(), ends.end());
+    std::vector<Point> changes;
+    changes.reserve(2 * ends.size());
+    std::size_t next = 0;
+    for (const Point& begin : begins) {
+        for (; next < ends.size() && ends[next] <= begin.ns; ++next)
+            changes.push_back({ends[next], -1});
+        changes.push_back(begin);
+    }
+    for (; next < ends.size(); ++next) changes.push_back({ends[next], -1});
+    return summed(changes);
 }
 
 }  // namespace ringside::viewer_export::trace

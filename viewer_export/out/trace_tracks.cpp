@@ -69,8 +69,11 @@ std::string process_name(const model::Process& process) {
 
 }  // namespace
 
-std::string lane_text(Index node, std::uint32_t process, std::uint32_t lane) {
-    return std::to_string(node) + "." + std::to_string(process) + "." + std::to_string(lane);
+std::string lane_text(const model::Job& job, Index index) {
+    const model::Lane& lane = job.lanes[index];
+    const model::Process& process = job.processes[lane.process];
+    return std::to_string(process.node) + "." + std::to_string(process.index) + "." +
+           std::to_string(lane.index);
 }
 
 std::uint32_t Tracks::add(std::uint32_t group, std::uint32_t tid, std::string name, bool thread) {
@@ -186,9 +189,7 @@ void Tracks::place(const model::Job& job, Rows rows, const std::string& name) {
     for (std::uint32_t row = 0; row < rows.more; ++row)
         add(to, virtual_tid(to), name + ", row " + std::to_string(row + 2), false);
     if (rows.lane != kNone) {
-        const model::Lane& lane = job.lanes[rows.lane];
-        const model::Process& process = job.processes[lane.process];
-        const std::string text = lane_text(process.node, process.index, lane.index);
+        const std::string text = lane_text(job, rows.lane);
         for (std::uint32_t row = 0; row <= rows.more; ++row) tracks_[rows.track + row].lane = text;
     }
     rows_.push_back(std::move(rows));

@@ -45,7 +45,7 @@ struct Track {
 };
 
 /// A record's id for ever is this and, after a dot, its position in the lane.
-std::string lane_text(model::Index node, std::uint32_t process, std::uint32_t lane);
+std::string lane_text(const model::Job& job, model::Index lane);
 
 /// What lies on the rows of one thread or stream: an index into Job's vector of its kind.
 enum class ItemKind : std::uint8_t { kRange, kCall, kWork };

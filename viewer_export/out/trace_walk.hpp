@@ -11,6 +11,7 @@
 #include <bit>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "viewer_export/out/gpu_shape.hpp"
@@ -63,12 +64,11 @@ private:
 
     // What events say. trace_walk_args.hpp
     void attributes(Index attributes, std::uint64_t argument);
-    void payload(const char* key, schema::PayloadType type, std::uint64_t argument);
+    void payload(schema::PayloadType type, std::uint64_t argument);
     void request(Index request);
     void ended(model::End end, Index process);
     void shapes(Index shapes);
     void half_args(const model::Half& half, const model::Call& call);
-    void record(Index lane, std::uint64_t position);
 
     void count_element() {
         constexpr std::uint64_t kBetween = 1 << 14;
@@ -83,7 +83,7 @@ private:
     Index memory_name_;  ///< of Job::names; kNone: no memory was recorded
     TraceCounts counts_;
     std::uint64_t elements_ = 0;
-    std::map<Index, std::string> kernel_names_;
+    std::unordered_map<Index, std::string> kernel_names_;
     std::map<std::pair<Index, std::uint32_t>, const model::GpuDevice*> devices_;
 };
 
@@ -158,7 +158,7 @@ void Walk<Writer>::range(Index lane_index, Index index, bool launches) {
     count_element();
     writer_.slice(category_of(range), range.name, plan_.tracks.range_track(lane_index, index),
                   range.begin_ns, range.end_ns);
-    record(lane_index, range.position);
+    writer_.record(lane_index, range.position);
     if (range.is_operator) {
         writer_.arg("External id", plan_.external_id(lane_index, index));
         if (range.argument >= 0) {

@@ -8,22 +8,15 @@ namespace ringside::viewer_export::trace {
 /// `[[5, 8], [], [16]]`, `[]`: valid JSON as it is.
 bool is_list_of_lists(std::string_view text);
 
-template <class Writer>
-void Walk<Writer>::record(Index index, std::uint64_t position) {
-    const model::Lane& lane = job_.lanes[index];
-    const model::Process& process = job_.processes[lane.process];
-    writer_.record(process.node, process.index, lane.index, position);
-}
-
 /// The payload as its kind says.
 template <class Writer>
-void Walk<Writer>::payload(const char* key, schema::PayloadType type, std::uint64_t argument) {
+void Walk<Writer>::payload(schema::PayloadType type, std::uint64_t argument) {
     if (type == schema::PayloadType::kDouble) {
-        writer_.arg(key, std::bit_cast<double>(argument));
+        writer_.arg("Payload", std::bit_cast<double>(argument));
     } else if (type == schema::PayloadType::kSigned) {
-        writer_.arg(key, static_cast<std::int64_t>(argument));
+        writer_.arg("Payload", static_cast<std::int64_t>(argument));
     } else {
-        writer_.arg(key, argument);
+        writer_.arg("Payload", argument);
     }
 }
 
@@ -44,7 +37,7 @@ void Walk<Writer>::attributes(Index index, std::uint64_t argument) {
         args.text("Colour", "#" + std::string(hex, 8));
     });
     if (set.payload != schema::PayloadType::kNone) {
-        payload("Payload", set.payload, argument);
+        payload(set.payload, argument);
     } else if (argument != 0) {
         writer_.arg("Argument", static_cast<std::int64_t>(argument));
     }
@@ -100,7 +93,7 @@ void Walk<Writer>::half_args(const model::Half& half, const model::Call& call) {
     writer_.arg("Reply bytes", half.reply_bytes);
     if (call.parent != model::kNone)
         writer_.arg("Parent", std::string_view(plan_.names.text(plan_.names.chain(call.parent))));
-    record(half.lane, half.position);
+    writer_.record(half.lane, half.position);
     ended(half.end, half.process);
 }
 

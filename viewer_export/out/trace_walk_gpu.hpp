@@ -23,7 +23,7 @@ void Walk<Writer>::call(Index index) {
     writer_.arg("cbid", std::uint64_t{call.callback});
     writer_.arg("correlation", std::uint64_t{call.correlation});
     if (call.result != 0) writer_.arg("Result", std::uint64_t{call.result});
-    record(call.lane, call.position);
+    writer_.record(call.lane, call.position);
     if (call.request != model::kNone) request(call.request);
     for (const Index launched : plan_.arrows.work_of(index)) writer_.flow(Arrows::launch(launched));
     writer_.end();
@@ -70,7 +70,7 @@ void Walk<Writer>::work(Index index) {
         writer_.arg("graph id", std::uint64_t{work.graph});
         writer_.arg("graph node id", work.graph_node);
     }
-    record(work.lane, work.position);
+    writer_.record(work.lane, work.position);
     if (work.call != model::kNone && job_.gpu_calls[work.call].request != model::kNone)
         request(job_.gpu_calls[work.call].request);
     if (work.on_device() && work.call != model::kNone) writer_.flow(Arrows::launch(index));

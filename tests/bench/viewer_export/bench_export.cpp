@@ -107,7 +107,8 @@ Measured measured(const model::Job& job, Write write, const std::filesystem::pat
             const auto counts = write(job, path, {});
             each = cpu_seconds() - begin;
             if (!counts) std::exit(1);
-            result.events = counts->slices + counts->instants;
+            result.events = counts->slices + counts->instants + counts->counters + counts->derived +
+                            2 * (counts->launches + counts->fwdbwd);
             result.bytes = counts->bytes;
         }
         first.push_back(took[0]);
