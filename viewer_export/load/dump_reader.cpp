@@ -24,7 +24,8 @@ bool whole_chunk(std::span<const std::uint8_t> bytes) {
     // The library's own limit of a million tables is a message's, not a file's: a table takes at least 4 bytes.
     flatbuffers::Verifier verifier(bytes.data(), bytes.size(), 64,
                                    static_cast<flatbuffers::uoffset_t>(bytes.size() / 4 + 1));
-    return fbs::VerifyChunkBuffer(verifier);
+    // The verifier lets a kind without a body pass.
+    return fbs::VerifyChunkBuffer(verifier) && fbs::GetChunk(bytes.data())->body() != nullptr;
 }
 
 }  // namespace
@@ -72,8 +73,8 @@ const fbs::Chunk* DumpReader::verified() {
     std::span<const std::uint8_t> payload;
     if (!frames_.next(payload)) return nullptr;
     const fbs::Chunk* chunk = whole_chunk(payload) ? fbs::GetChunk(payload.data()) : nullptr;
-    if (chunk != nullptr && chunk->body_type() == fbs::Body::Packed)
-        chunk = unpacked(*chunk->body_as_Packed());
+    if (const auto* packed = chunk == nullptr ? nullptr : chunk->body_as_Packed())
+        chunk = unpacked(*packed);
     if (chunk == nullptr) {
         frames_.reject(
             "its content is malformed although its checksum matches: written by faulty software");

@@ -174,3 +174,25 @@ TEST_CASE("damage: the table says that losses are unknown where the footer is mi
     CHECK(contains(*text, "on alpha unknown"));
     CHECK(contains(*text, "Damaged: 1 note"));
 }
+
+TEST_CASE(
+    "damage: a chunk of a kind that has no body is noted, and nothing behind it is believed") {
+    TemporaryDirectory directory;
+    std::vector<std::size_t> edges;
+    const auto whole = whole_dump(&edges);
+    for (const auto kind : {ringside::fbs::Body::Packed, ringside::fbs::Body::Blocks}) {
+        flatbuffers::FlatBufferBuilder builder;
+        ringside::fbs::ChunkBuilder chunk(builder);
+        chunk.add_body_type(kind);
+        ringside::fbs::FinishChunkBuffer(builder, chunk.Finish());
+        auto bytes = whole;
+        const auto bad =
+            frame(ringside::schema::kDumpFrameMagic, builder.GetBufferPointer(), builder.GetSize());
+        bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(edges[4]), bad.begin(), bad.end());
+        const auto job = load_bytes(directory, bytes);
+        REQUIRE(job);
+        REQUIRE(job->damage.size() == 1);
+        CHECK(contains(job->damage[0].text, "malformed"));
+        CHECK(job->totals.ranges == 1);
+    }
+}
