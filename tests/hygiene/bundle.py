@@ -17,7 +17,7 @@ from rsd.index import Job
 
 kPlace = "/srv/tools/rs"
 kShimThere = kPlace + "/lib/ringside/libringside_inject.so"
-kOfUs = re.compile(r"LD_PRELOAD|LD_LIBRARY_PATH|RINGSIDE_|NVTX_|INTEL_|PYTHONPATH")
+kOfUs = re.compile(r"LD_PRELOAD|LD_LIBRARY_PATH|RINGSIDE_|CUDA_|NVTX_|INTEL_|PYTHONPATH")
 kSteps = 500
 kUsersLibraries = "/tmp/libraries of the user"
 

@@ -56,7 +56,7 @@ std::vector<RankFile> rank_files(const model::Job& job) {
             worker += "_" + std::to_string(main);
             used.insert(worker);
         }
-        RankFile file{worker + "." + number + ".pt.trace.json", {}};
+        RankFile file{worker.append(".").append(number).append(".pt.trace.json"), {}};
         file.processes.resize(job.processes.size(), false);
         for (const Index each : processes) file.processes[each] = true;
         result.push_back(std::move(file));

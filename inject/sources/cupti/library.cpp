@@ -29,7 +29,7 @@ const char* look_up_all(const Shim& shim, void* library, Cupti& cupti) {
         (void)((look_up(shim, library, functions) || (missing = functions.name, false)) && ...);
     };
     const auto want = [&](auto&... functions) {
-        (void)(static_cast<void>(look_up(shim, library, functions)), ...);
+        (static_cast<void>(look_up(shim, library, functions)), ...);
     };
     require(cupti.get_version, cupti.subscribe, cupti.unsubscribe, cupti.register_timestamps,
             cupti.register_callbacks, cupti.set_thread_id_type, cupti.enable, cupti.disable,

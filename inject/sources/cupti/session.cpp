@@ -260,8 +260,8 @@ State attach(std::uint32_t word) {
     g_overflowed.store(false, std::memory_order_relaxed);
     g_pid = getpid();
     if (!start(why, missing)) return g_state = state_of(SourceLevel::kNotInstrumented, why);
-    static const bool hears_exit = __cxa_atexit(at_exit, nullptr, nullptr) == 0;
-    if (!hears_exit) missing.append("; the last records are lost at exit");
+    static const bool kHearsExit = __cxa_atexit(at_exit, nullptr, nullptr) == 0;
+    if (!kHearsExit) missing.append("; the last records are lost at exit");
     g_active.store(true, std::memory_order_release);
     g_state = state_of(missing.empty() ? SourceLevel::kFull : SourceLevel::kDegraded, missing);
     return g_state;

@@ -57,8 +57,8 @@ struct Packets {
         CHECK(bytes.size() == counts.bytes);
         pbf_reader trace(bytes);
         while (trace.next(1)) packet(trace.get_message());
-        for (const auto& [track, stack] : open) CHECK_MESSAGE(stack.empty(), tracks[track]);
-        for (const auto& [flow, ends] : flows) CHECK_MESSAGE(ends == 2, flow);
+        for (const auto& each : open) CHECK_MESSAGE(each.second.empty(), tracks[each.first]);
+        for (const auto& each : flows) CHECK_MESSAGE(each.second == 2, each.first);
     }
 
     void packet(const pbf_reader& packet) {
