@@ -15,6 +15,7 @@
 #include "inject/core/helper_thread.hpp"
 #include "inject/core/injection.hpp"
 #include "inject/core/slots/loader_lock.hpp"
+#include "inject/core/start_data.hpp"
 #include "inject/sources/cupti/plugin.hpp"
 
 namespace ringside::inject {
@@ -24,7 +25,7 @@ namespace {
 using schema::SourceLevel;
 
 /// The process whose driver has called us; 0: none has. CUDA does not live through a fork: a child of it is another process.
-std::atomic<pid_t> g_entered{0};
+RINGSIDE_START_DATA constinit std::atomic<pid_t> g_entered{0};
 bool g_chain_failed = false;
 
 // --- what the plugin gets ---
