@@ -49,11 +49,13 @@ constexpr std::int64_t kTurnNs = 50 * schema::kNsPerMillisecond;
 void wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen_word,
                      std::uint32_t seen_wakes, bool for_turn) {
     timespec until{};
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += kTurnNs;
-    if (until.tv_nsec >= schema::kNsPerSecond) {
-        until.tv_nsec -= schema::kNsPerSecond;
-        ++until.tv_sec;
+    if (for_turn) {
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += kTurnNs;
+        if (until.tv_nsec >= schema::kNsPerSecond) {
+            until.tv_nsec -= schema::kNsPerSecond;
+            ++until.tv_sec;
+        }
     }
     const FutexWait waits[2] = {
         {seen_word, reinterpret_cast<std::uintptr_t>(&word), kFutex32, 0},
