@@ -6,11 +6,18 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <future>
 #include <memory>
 #include <optional>
@@ -20,16 +27,20 @@
 #include "agent/attach/file_handle.hpp"
 #include "agent/capture/engine.hpp"
 #include "agent/control/endpoint.hpp"
+#include "agent/control/held_jobs.hpp"
 #include "agent/control/job_folder.hpp"
 #include "agent/control/rendezvous.hpp"
 #include "agent/control/server.hpp"
+#include "agent/metrics/metrics_process.hpp"
 #include "agent/options.hpp"
+#include "agent/reload.hpp"
 #include "agent/resident/resident.hpp"
 #include "agent/resident/unused.hpp"
 
 namespace {
 
 using namespace ringside::agent;
+namespace schema = ringside::schema;
 using ringside::schema::Error;
 using ringside::schema::ErrorCode;
 
@@ -45,7 +56,8 @@ int unlocked_signal() {
 
 /// Signals that end the agent, as a descriptor: blocked before any thread is made, so that all threads inherit that.
 /// @param while_locked  signals are for the tasks: a launcher sends them to all processes of a step
-int end_signals(bool while_locked) {
+/// @param reloads       SIGHUP ends nobody: ReloadThread, or the resident agent, waits for it
+int end_signals(bool while_locked, bool reloads) {
     sigset_t usual, own, blocked;
     sigemptyset(&usual);
     for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&usual, signal);
@@ -54,6 +66,10 @@ int end_signals(bool while_locked) {
     sigfillset(&blocked);
     for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP})
         sigdelset(&blocked, fault);
+    if (reloads) {
+        ::sigprocmask(SIG_BLOCK, &usual, nullptr);
+        sigdelset(&usual, SIGHUP);
+    }
     if (::sigprocmask(SIG_BLOCK, while_locked ? &blocked : &usual, nullptr) != 0) return -1;
     ::signal(SIGPIPE, SIG_IGN);  // a reader of --ready-fd or of the log may go before us
     return ::signalfd(-1, while_locked ? &own : &usual, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -73,7 +89,21 @@ void be_first_to_go() {
     (void)!::write(file.get(), kFirst, sizeof kFirst - 1);  // refused: then as it was
 }
 
+/// To who started us: over a pipe, and to systemd in its way (sd_notify(3): a datagram).
 void say_ready(int fd) {
+    if (const char* const socket = ::secure_getenv("NOTIFY_SOCKET"); socket != nullptr) {
+        sockaddr_un name{};
+        name.sun_family = AF_UNIX;
+        const std::size_t size = std::min(std::strlen(socket), sizeof name.sun_path - 1);
+        std::memcpy(name.sun_path, socket, size);
+        if (name.sun_path[0] == '@') name.sun_path[0] = 0;
+        constexpr char kSaid[] = "READY=1";
+        const FileHandle to(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+        ::sendto(to.get(), kSaid, sizeof kSaid - 1, MSG_NOSIGNAL,
+                 reinterpret_cast<const sockaddr*>(&name),
+                 static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + size));
+        ::unsetenv("NOTIFY_SOCKET");  // it is not the jobs' agents'
+    }
     if (fd < 0) return;
     constexpr char kReady[] = "ready\n";
     (void)!::write(fd, kReady, sizeof kReady - 1);  // whoever waits and is gone needs no answer
@@ -126,7 +156,7 @@ void listen_far(Server& server, const AgentOptions& options) {
 }
 
 /// @param election  of the directory, where that is unused: for who takes it away
-int serve(const AgentOptions& options, int signals, FileLock& election) {
+int serve(const AgentOptions& options, int signals, Reload& reload, FileLock& election) {
     auto engine = Engine::open(options.engine);
     if (!engine) return fail(engine.error());
     auto server = Server::bind(
@@ -149,6 +179,8 @@ int serve(const AgentOptions& options, int signals, FileLock& election) {
     if (!options.while_locked.empty()) end_when_unlocked(options.while_locked);
     std::optional<Unused> unused;
     if (options.while_used) unused.emplace(**engine);
+    std::optional<ReloadThread> reloading;
+    if (reload.wanted()) reloading.emplace(reload, **engine);
     if (options.rendezvous) listen_far(**server, options);
     say_ready(options.ready_fd);
     spdlog::info("node {} listens on {}", options.engine.node, options.endpoint);
@@ -159,9 +191,24 @@ int serve(const AgentOptions& options, int signals, FileLock& election) {
     return finished ? 0 : fail(finished.error());
 }
 
-int run(const AgentOptions& options, int signals) {
+/// Before anything is opened or a thread made: it forks.
+/// @return the process that does; 0: none was asked for
+schema::Result<pid_t> serve_metrics(const AgentOptions& options) {
+    if (options.metrics.empty()) return 0;
+    const EngineOptions& engine = options.engine;
+    const auto agents = [&]() -> std::vector<MetricsSetup::Asked> {
+        if (!options.all) return {{engine.job, options.endpoint}};
+        std::vector<MetricsSetup::Asked> asked;
+        for (const std::string& job : held_jobs(engine.root))
+            asked.push_back({job, default_endpoint(engine.root, job)});
+        return asked;
+    };
+    return start_metrics({options.metrics, agents, options.key ? &*options.key : nullptr});
+}
+
+int run(const AgentOptions& options, int signals, Reload& reload) {
     FileLock election;
-    const int exit_code = serve(options, signals, election);
+    const int exit_code = serve(options, signals, reload, election);
     const std::string path = options.engine.root + "/" + options.engine.job;
     const FileHandle folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     // The tasks' last one holds the election and takes the directory away; where they were killed, there is none.
@@ -181,6 +228,7 @@ AgentOptions options_of(const ResidentJob& job, const AgentOptions& residents) {
     options.engine.job = job.name;
     options.endpoint = default_endpoint(options.engine.root, job.name);
     options.while_used = true;
+    options.metrics.clear();
     options.ready_fd = -1;  // it has been told
     const bool is_slurms = job.name.find_first_not_of("0123456789") == std::string::npos;
     if (is_slurms) options.rendezvous = job.name;
@@ -190,18 +238,37 @@ AgentOptions options_of(const ResidentJob& job, const AgentOptions& residents) {
     return options;
 }
 
-int run_resident(const AgentOptions& options, int signals) {
+/// The metrics' process goes where their address has changed, and another comes.
+void reload_resident(Reload& reload, pid_t& metrics) {
+    const std::string before = reload.options().metrics;
+    if (!reload.read_again() || reload.options().metrics == before) return;
+    if (metrics != 0) {
+        ::kill(metrics, SIGTERM);
+        ::waitpid(metrics, nullptr, 0);
+    }
+    const auto started = serve_metrics(reload.options());
+    metrics = started ? *started : 0;
+    if (!started) spdlog::error("reload: {}", started.error().message);
+}
+
+int run_resident(int signals, Reload& reload, pid_t metrics) {
     std::optional<ResidentJob> job;
     {
+        const AgentOptions& options = reload.options();
         auto resident = Resident::open(options.engine.root, options.engine.node);
         if (!resident) return fail(resident.error());
+        sigset_t hangup;
+        sigemptyset(&hangup);
+        sigaddset(&hangup, SIGHUP);
+        const FileHandle reloads(::signalfd(-1, &hangup, SFD_CLOEXEC | SFD_NONBLOCK));
         say_ready(options.ready_fd);
         spdlog::info("resident agent of {}", options.engine.root);
-        auto served = resident->serve(signals);
+        auto served =
+            resident->serve(signals, reloads.get(), [&] { reload_resident(reload, metrics); });
         if (!served) return fail(served.error());
         job = std::move(*served);
     }  // In a child nothing of it is left, its lock least of all.
-    return job ? run(options_of(*job, options), signals) : 0;
+    return job ? run(options_of(*job, reload.options()), signals, reload) : 0;
 }
 
 }  // namespace
@@ -210,11 +277,18 @@ int main(int argc, char** argv) {
     int exit_code = 0;
     const auto options = parse_options(argc, argv, exit_code);
     if (!options) return exit_code;
-    const int signals = end_signals(!options->while_locked.empty());
+    if (options->ready_fd >= 0 && ::fcntl(options->ready_fd, F_SETFD, FD_CLOEXEC) != 0) {
+        return fail({ErrorCode::kUsage, "--ready-fd " + std::to_string(options->ready_fd) +
+                                            " is not open; pass the write end of a pipe"});
+    }
+    Reload reload(argc, argv, *options);
+    const int signals = end_signals(!options->while_locked.empty(), reload.wanted());
     if (signals < 0)
         return fail({ErrorCode::kInternal,
                      "take signals: no descriptor left; raise the limit of open files"});
     start_log(options->log_level);
     be_first_to_go();
-    return options->all ? run_resident(*options, signals) : run(*options, signals);
+    const auto metrics = serve_metrics(*options);
+    if (!metrics) return fail(metrics.error());
+    return options->all ? run_resident(signals, reload, *metrics) : run(*options, signals, reload);
 }

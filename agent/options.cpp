@@ -1,14 +1,13 @@
 #include "agent/options.hpp"
 
-#include <fcntl.h>
-#include <spdlog/spdlog.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 
 #include "agent/control/endpoint.hpp"
 #include "agent/control/rendezvous.hpp"
+#include "agent/metrics/text_endpoint.hpp"
+#include "agent/settings.hpp"
 
 #ifndef RINGSIDE_VERSION
 #error "meson defines RINGSIDE_VERSION"
@@ -55,7 +54,7 @@ void declare(CLI::App& app, AgentOptions& options) {
     app.add_flag("--record-shapes", options.record_shapes,
                  "with --capture-from-start: operators with their input shapes");
     app.add_flag("--profile-memory", options.profile_memory,
-                 "with --capture-from-start: CPU memory that tensors take and give back");
+                 "with --capture-from-start: memory that tensors take and give back");
     app.add_flag("--standby", engine.standby,
                  "where another agent holds the job directory: wait, and take over when it ends");
     app.add_flag("--all", options.all,
@@ -72,6 +71,20 @@ void declare(CLI::App& app, AgentOptions& options) {
     app.add_option("--log-level", options.log_level,
                    "trace, debug, info, warn, error, critical or off")
         ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "critical", "off"}));
+    app.add_option("--metrics", options.metrics,
+                   "serve Prometheus' text at http://127.0.0.1:PORT/metrics; loopback addresses "
+                   "alone, without a key: any user of this host may read it");
+    app.add_option("--config", options.config,
+                   "TOML with settings of a node: dir, node, key, output, metrics, log-level, "
+                   "first-lane-kib, most-lane-kib, node-budget, process-budget; the environment "
+                   "(RINGSIDE_METRICS, ...) and the command line count for more. "
+                   "RINGSIDE_CONFIG, else ~/.config/ringside/agent.toml, else "
+                   "/etc/ringside/agent.toml; '': none. SIGHUP reads again what was named, "
+                   "and with --all");
+    app.add_flag("--check-config", options.check_config,
+                 "print what is set and where it comes from, and end: 0, or 2 and what is wrong");
+    app.add_flag("--json", options.json, "with --check-config: as JSON")
+        ->needs(app.get_option("--check-config"));
     app.add_option("--first-lane-kib", engine.memory.first_lane_kib,
                    "size of a thread's first ring")
         ->check(CLI::Range(4u, 65536u));
@@ -138,11 +151,55 @@ schema::Result<void> check(const AgentOptions& options) {
                              "' is relative; give an absolute path to --dir and --output"};
         }
     }
-    if (options.ready_fd >= 0 && ::fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC) != 0) {
-        return Error{ErrorCode::kUsage, "--ready-fd " + std::to_string(options.ready_fd) +
-                                            " is not open; pass the write end of a pipe"};
+    return options.metrics.empty() ? schema::Result<void>() : TextEndpoint::check(options.metrics);
+}
+
+/// @return the file; empty: none
+std::string config_file(const CLI::App& app, AgentOptions& options) {
+    if (app.count("--config") == 0 && ::secure_getenv("RINGSIDE_CONFIG") == nullptr)
+        return default_config();
+    if (app.count("--config") == 0) options.config = variable("RINGSIDE_CONFIG");
+    return options.config;
+}
+
+std::string quoted(const std::string& text) {
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') out += '\\';
+        out += static_cast<unsigned char>(c) < ' ' ? '?' : c;
     }
-    return {};
+    return out + '"';
+}
+
+void print_settings(const AgentOptions& options, const SettingOrigins& origins) {
+    const EngineOptions& engine = options.engine;
+    const MemoryOptions& memory = engine.memory;
+    const std::pair<const char*, std::string> values[] = {
+        {"dir", quoted(engine.root)},
+        {"node", quoted(engine.node)},
+        {"key", quoted(options.key_file.empty() ? variable("RINGSIDE_KEY") : options.key_file)},
+        {"output", quoted(engine.output_root)},
+        {"metrics", quoted(options.metrics)},
+        {"log-level", quoted(options.log_level)},
+        {"first-lane-kib", std::to_string(memory.first_lane_kib)},
+        {"most-lane-kib", std::to_string(memory.most_lane_kib)},
+        {"node-budget", std::to_string(memory.node_budget_bytes)},
+        {"process-budget", std::to_string(memory.process_budget_bytes)}};
+    std::string text = options.json ? "{\"file\": " + quoted(origins.file) + ", \"settings\": ["
+                                    : "# " + (origins.file.empty() ? "no file" : origins.file);
+    const char* between = "\n  ";
+    for (const auto& [name, value] : values) {
+        const std::string& origin = origins.at(name);
+        if (options.json) {
+            text += between + ("{\"name\": " + quoted(name)) + ", \"value\": " + value +
+                    ", \"from\": " + quoted(origin) + "}";
+            between = ",\n  ";
+        } else {
+            text.append("\n").append(name).append(" = ").append(value);
+            text.append("  # ").append(origin);
+        }
+    }
+    std::printf("%s\n", (text + (options.json ? "\n]}" : "")).c_str());
 }
 
 }  // namespace
@@ -160,6 +217,12 @@ std::optional<AgentOptions> parse_options(int argc, char** argv, int& exit_code)
         exit_code = app.exit(error) == 0 ? 0 : static_cast<int>(ErrorCode::kUsage);
         return std::nullopt;
     }
+    const auto origins = fill_settings(app, config_file(app, options));
+    if (!origins) {
+        std::fprintf(stderr, "ringside-agent: %s\n", origins.error().message.c_str());
+        exit_code = static_cast<int>(origins.error().code);
+        return std::nullopt;
+    }
     set_defaults(options);
     auto key = find_key(options.key_file);
     if (key) options.key = std::move(*key);
@@ -171,6 +234,11 @@ std::optional<AgentOptions> parse_options(int argc, char** argv, int& exit_code)
         !checked) {
         std::fprintf(stderr, "ringside-agent: %s\n", checked.error().message.c_str());
         exit_code = static_cast<int>(checked.error().code);
+        return std::nullopt;
+    }
+    if (options.check_config) {
+        print_settings(options, *origins);
+        exit_code = 0;
         return std::nullopt;
     }
     return options;

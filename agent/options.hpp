@@ -25,9 +25,13 @@ struct AgentOptions {
     bool while_used = false;   ///< one of that one's: ends when nobody uses its directory
     std::string while_locked;  ///< a file: the agent ends when nobody else holds a lock on it
     std::optional<std::string>
-        rendezvous;  ///< the job under which other hosts find this agent; none: they don't
+        rendezvous;       ///< the job under which other hosts find this agent; none: they don't
+    std::string metrics;  ///< a loopback address for Prometheus; empty: none
     int ready_fd = -1;
     std::string log_level = "warn";
+    std::string config;  ///< the file that SIGHUP reads again; empty: none was named
+    bool check_config = false;
+    bool json = false;  ///< with it
 };
 
 /// Parses and checks; fills in the defaults. Prints help, version and complaints itself.

@@ -19,6 +19,10 @@
 #include "inject/core/source.hpp"
 #include "inject/core/thread_entry.hpp"
 #include "inject/sources/cupti/cupti_source.hpp"
+#include "inject/sources/grpc/grpc_source.hpp"
+#include "inject/sources/grpc/python_part.hpp"
+#include "inject/sources/mpi/mpi_source.hpp"
+#include "inject/sources/nccl/nccl_source.hpp"
 #include "inject/sources/torch/torch_source.hpp"
 
 namespace ringside::inject {
@@ -28,6 +32,13 @@ namespace {
 constexpr const Source* kSources[] = {
     &kTorchSource,
     &kCuptiSource,
+};
+
+constexpr ObjectsChanged kObjectWatchers[] = {
+    grpc::announce_python,
+    grpc::patch_loaded_objects,
+    mpi::patch_loaded_objects,
+    nccl::patch_loaded_objects,
 };
 
 bool set_to(const char* variable, const char* value) {
@@ -53,6 +64,7 @@ void start(const char* const* arguments) {
     if (!set_to("RINGSIDE_INJECTION", "0")) offer_injections();
     set_sources(kSources, sizeof kSources / sizeof kSources[0]);
     hear_quick_exit();
+    set_object_watchers(kObjectWatchers, sizeof kObjectWatchers / sizeof kObjectWatchers[0]);
     start_loader_watch();
     // A program linked to its framework: that one's constructors ran before ours, main() has not.
     if (any_source_present()) {

@@ -23,7 +23,9 @@ inline constexpr std::uint32_t kMaxFrameBytes = 64u << 20;
 inline constexpr std::uint32_t kDumpVersion = 2;
 /// What a dump without Packed chunks needs.
 inline constexpr std::uint32_t kPlainDumpVersion = 1;
-inline constexpr std::uint32_t kJobVersion = 1;
+inline constexpr std::uint32_t kJobVersion = 2;
+/// What an index without calls needs.
+inline constexpr std::uint32_t kPlainJobVersion = 1;
 inline constexpr std::uint32_t kProtocolVersion = 1;
 
 constexpr std::uint32_t frame_padding(std::uint32_t length) {

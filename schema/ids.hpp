@@ -50,12 +50,23 @@ enum class SourceId : std::uint8_t {
     kItt = 7,
 };
 inline constexpr std::uint32_t kSourceCount = 16;
+/// Those that there are.
+inline constexpr SourceId kKnownSources[] = {SourceId::kTorch, SourceId::kNvtx, SourceId::kItt,
+                                             SourceId::kApi,   SourceId::kGrpc, SourceId::kMpi,
+                                             SourceId::kCupti};
 
 /// Whether a source's hooks are called by the framework of its own accord and look at the capture word themselves: a process with such
 /// sources alone attaches nothing, and nobody waits for it.
 constexpr bool acts_alone(SourceId source) {
-    return source == SourceId::kNvtx || source == SourceId::kApi || source == SourceId::kItt;
+    return source == SourceId::kNvtx || source == SourceId::kApi || source == SourceId::kItt ||
+           source == SourceId::kGrpc || source == SourceId::kMpi;
 }
+
+/// Whether a source hears of work only after the fact, and asks for what is done now and then while it is attached: kTurnNs apart at most.
+constexpr bool has_turns(SourceId source) {
+    return source == SourceId::kCupti;
+}
+inline constexpr std::int64_t kTurnNs = 50'000'000;
 
 /// Where launchers tell a process its rank, in the order in which they nest: torchrun inside mpirun inside srun.
 inline constexpr const char* kRankVariables[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",

@@ -129,9 +129,18 @@ enum class TorchScope : std::uint8_t {
     kUser = 7,
 };
 
-/// A CPU allocation or deallocation of torch, on request: a Mark of this name. value: the address; argument: bytes, negative when they go;
-/// the name's attribute set says that the argument is signed.
+/// An allocation or deallocation of torch, on request: a Mark of this name. detail: TorchDevice; value: the address; argument: bytes, negative when
+/// they go; the name's attribute set says that the argument is signed.
 inline constexpr char kMemoryName[] = "[memory]";
+
+/// Details of those marks: torch's DeviceType.
+enum class TorchDevice : std::uint8_t { kCpu = 0, kCuda = 1 };
+
+/// Details of MPI's ranges. A collective's name has an attribute set: its category is the communicator's label (GroupState), its payload,
+/// unsigned, the argument: the collective's sequence number there, from 1. Those of torch's process groups are async ranges named
+/// `gloo:*`, alike.
+inline constexpr std::uint8_t kMpiCall = 0;
+inline constexpr std::uint8_t kMpiCollective = 1;
 
 /// Details of a Context record. "Again" repeats the context after a drop: between the two it is unknown.
 inline constexpr std::uint8_t kContextOn = 1;
@@ -152,7 +161,14 @@ enum class RpcMode : std::uint8_t {
 };
 
 /// How a half ended.
-enum class RpcStatus : std::uint8_t { kOk = 0, kError = 1, kTimeout = 2, kPeerGone = 3 };
+enum class RpcStatus : std::uint8_t {
+    kOk = 0,
+    kError = 1,
+    kTimeout = 2,
+    kPeerGone = 3,
+    kCancelled = 4,
+    kSent = 5,  ///< of a client's half: a message was handed over, and nobody answers
+};
 
 struct RangeRecord {
     std::uint64_t header;

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 namespace ringside::schema {
 
@@ -64,28 +66,89 @@ constexpr SpanId torch_span_id(const char* source, const char* destination,
     return SpanId{hash == 0 ? 1 : hash};
 }
 
-/// Writes `digits` lower-case hexadecimal digits of `value`, without a NUL.
-constexpr void write_hex(char* out, std::uint64_t value, std::uint32_t digits) {
-    for (std::uint32_t i = 0; i < digits; ++i) {
-        const std::uint32_t nibble =
-            static_cast<std::uint32_t>(value >> (4 * (digits - 1 - i))) & 15;
-        out[i] = static_cast<char>(nibble < 10 ? '0' + nibble : 'a' + nibble - 10);
-    }
+/// Eight digits at a time, a byte each, the first in the highest byte: an id that goes over a wire is printed and read once a call, and digit by digit
+/// that cost a third of what tracing one costs.
+namespace hex {
+
+inline constexpr std::uint64_t kEachByte = 0x0101010101010101ull;
+
+/// `value`'s digits as numbers.
+constexpr std::uint64_t spread(std::uint32_t value) {
+    std::uint64_t x = value;
+    x = (x << 16 | x) & 0x0000ffff0000ffffull;
+    x = (x << 8 | x) & 0x00ff00ff00ff00ffull;
+    return (x << 4 | x) & 0x0f0f0f0f0f0f0f0full;
 }
 
-/// Reads exactly `digits` lower-case hexadecimal digits.
+/// ... and back.
+constexpr std::uint32_t gather(std::uint64_t digits) {
+    digits = (digits >> 4 | digits) & 0x00ff00ff00ff00ffull;
+    digits = (digits >> 8 | digits) & 0x0000ffff0000ffffull;
+    return static_cast<std::uint32_t>(digits >> 16 | digits);
+}
+
+/// Digits as lower-case text.
+constexpr std::uint64_t text_of(std::uint64_t digits) {
+    const std::uint64_t letters = (digits + 6 * kEachByte) >> 4 & kEachByte;
+    return digits + '0' * kEachByte + ('a' - '0' - 10) * letters;
+}
+
+constexpr std::uint64_t load(const char* text) {
+    std::uint64_t word = 0;
+    if (std::is_constant_evaluated()) {
+        for (int i = 0; i < 8; ++i) word = word << 8 | static_cast<std::uint8_t>(text[i]);
+        return word;
+    }
+    std::memcpy(&word, text, sizeof word);
+    return __builtin_bswap64(word);
+}
+
+constexpr void store(char* text, std::uint64_t word) {
+    if (std::is_constant_evaluated()) {
+        for (int i = 0; i < 8; ++i) text[i] = static_cast<char>(word >> (56 - 8 * i));
+        return;
+    }
+    word = __builtin_bswap64(word);
+    std::memcpy(text, &word, sizeof word);
+}
+
+}  // namespace hex
+
+/// Writes the lowest `digits` (8 or 16) lower-case hexadecimal digits of `value`, without a NUL.
+constexpr void write_hex(char* out, std::uint64_t value, std::uint32_t digits) {
+    if (digits == 16) {
+        hex::store(out, hex::text_of(hex::spread(static_cast<std::uint32_t>(value >> 32))));
+        out += 8;
+    }
+    hex::store(out, hex::text_of(hex::spread(static_cast<std::uint32_t>(value))));
+}
+
+/// Reads 16 lower-case hexadecimal digits.
 /// @return false, and `value` untouched, on any other character
-constexpr bool read_hex(const char* in, std::uint32_t digits, std::uint64_t& value) {
-    std::uint64_t result = 0;
-    for (std::uint32_t i = 0; i < digits; ++i) {
+constexpr bool read_hex16(const char* in, std::uint64_t& value) {
+    std::uint32_t half[2] = {};
+    bool good = true;
+    for (int i = 0; i < 2; ++i) {
+        const std::uint64_t text = hex::load(in + 8 * i);
+        const std::uint64_t letters = text >> 6 & hex::kEachByte;
+        // Whatever it is, no byte carries into the next: at most 15 + 9.
+        const std::uint64_t digits =
+            ((text & 15 * hex::kEachByte) + 9 * letters) & 15 * hex::kEachByte;
+        // Text that is anything else is not what these digits are written as.
+        good &= hex::text_of(digits) == text;
+        half[i] = hex::gather(digits);
+    }
+    if (good) value = std::uint64_t{half[0]} << 32 | half[1];
+    return good;
+}
+
+/// Reads two lower-case hexadecimal digits, likewise.
+constexpr bool read_hex2(const char* in, std::uint32_t& value) {
+    std::uint32_t result = 0;
+    for (int i = 0; i < 2; ++i) {
         const char c = in[i];
-        if (c >= '0' && c <= '9') {
-            result = result << 4 | static_cast<std::uint64_t>(c - '0');
-        } else if (c >= 'a' && c <= 'f') {
-            result = result << 4 | static_cast<std::uint64_t>(c - 'a' + 10);
-        } else {
-            return false;
-        }
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) return false;
+        result = result << 4 | static_cast<std::uint32_t>(c <= '9' ? c - '0' : c - 'a' + 10);
     }
     value = result;
     return true;
@@ -99,7 +162,7 @@ constexpr void print_traceparent(const RequestId& id, bool sampled, char* out) {
     write_hex(out + 3, id.trace.hi, 16);
     write_hex(out + 19, id.trace.lo, 16);
     write_hex(out + 36, id.span.value, 16);
-    write_hex(out + 53, sampled ? 1 : 0, 2);
+    out[53] = '0', out[54] = sampled ? '1' : '0';
     out[kTraceparentBytes] = 0;
 }
 
@@ -108,14 +171,14 @@ constexpr void print_traceparent(const RequestId& id, bool sampled, char* out) {
 constexpr bool parse_traceparent(const char* text, std::size_t length, RequestId& id) {
     if (length < kTraceparentBytes || text[2] != '-' || text[35] != '-' || text[52] != '-')
         return false;
-    std::uint64_t version = 0, flags = 0;
+    std::uint32_t version = 0, flags = 0;
     RequestId result;
-    if (!read_hex(text, 2, version) || version == 0xff ||
+    if (!read_hex2(text, version) || version == 0xff ||
         (version == 0 && length != kTraceparentBytes))
         return false;
     if (length > kTraceparentBytes && text[kTraceparentBytes] != '-') return false;
-    if (!read_hex(text + 3, 16, result.trace.hi) || !read_hex(text + 19, 16, result.trace.lo) ||
-        !read_hex(text + 36, 16, result.span.value) || !read_hex(text + 53, 2, flags)) {
+    if (!read_hex16(text + 3, result.trace.hi) || !read_hex16(text + 19, result.trace.lo) ||
+        !read_hex16(text + 36, result.span.value) || !read_hex2(text + 53, flags)) {
         return false;
     }
     if (!result.trace.valid() || !result.span.valid()) return false;

@@ -1,7 +1,7 @@
 // A segment: the shared-memory file of one process. Sparse at its maximum, mapped once, one page until something is recorded.
 //
 //   0        header                    4 KiB    at load
-//   4096     open entries              4 KiB    first MPI call or collective (later)
+//   4096     open calls, groups        4 KiB    first MPI call or collective (open_calls.hpp)
 //   8192     names: 8192 x 16 B        128 KiB  first lane
 //            name bytes                384 KiB
 //            attributes: 1024 x 32 B   32 KiB

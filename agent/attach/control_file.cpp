@@ -172,6 +172,12 @@ void ControlFile::store_word(schema::CaptureWord word) {
     change([&](ControlPage& page) {
         // SYNC(capture): publishes the order; pairs with the shims' acquire before they attach.
         page.capture_word.store(word.pack(), std::memory_order_release);
+    });
+    wake();
+}
+
+void ControlFile::wake() const {
+    change([](ControlPage& page) {
         ::syscall(SYS_futex, &page.capture_word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
     });
 }

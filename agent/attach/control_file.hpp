@@ -39,6 +39,8 @@ public:
     std::uint32_t turn_on(const ControlOrder& order);
     /// Turns it off and wakes. @return the word
     std::uint32_t turn_off();
+    /// Wakes every shim that waits on the word, which stays: some were chosen since.
+    void wake() const;
     void set_start_ticks(std::uint64_t ticks);
     void set_stop_ticks(std::uint64_t ticks);
     void set_budget(const ControlBudget& budget);

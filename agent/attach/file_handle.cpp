@@ -12,18 +12,20 @@ std::string error_text(int error) {
     return std::generic_category().message(error);
 }
 
+bool is_private_directory(int directory) {
+    struct stat status {};
+    if (::fstat(directory, &status) != 0) return false;
+    constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
+    if (status.st_uid == ::geteuid() && (status.st_mode & kOthersMayWrite) == 0) return true;
+    errno = EPERM;
+    return false;
+}
+
 FileHandle open_private_directory(int parent, const char* name, bool make) {
     constexpr mode_t kPrivate = 0700;
     if (make && ::mkdirat(parent, name, kPrivate) != 0 && errno != EEXIST) return FileHandle();
     FileHandle directory(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) return directory;
-    struct stat status {};
-    if (::fstat(directory.get(), &status) != 0) return FileHandle();
-    constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
-    if (status.st_uid != ::geteuid() || (status.st_mode & kOthersMayWrite) != 0) {
-        errno = EPERM;
-        return FileHandle();
-    }
+    if (directory && !is_private_directory(directory.get())) return FileHandle();
     return directory;
 }
 

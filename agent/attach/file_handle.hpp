@@ -43,6 +43,10 @@ std::string error_text(int error);
 /// @return an invalid handle and errno: ENOTDIR or ELOOP for a link or a file, EPERM where it is not ours or others may write to it
 FileHandle open_private_directory(int parent, const char* name, bool make = true);
 
+/// Whether the open `directory` is this user's and nobody else may write to it.
+/// @return false and errno: EPERM where it is not so
+bool is_private_directory(int directory);
+
 /// Whether `text` can be one component of a path: not empty, no '/', not "." or "..", at most 200 bytes.
 bool is_path_component(const std::string& text);
 

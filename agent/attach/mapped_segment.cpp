@@ -271,7 +271,11 @@ std::optional<AttributeFacts> MappedSegment::attribute_of(schema::AttributeId id
 }
 
 bool MappedSegment::set_selected(bool selected) {
-    return access([&] { header()->selected.store(selected ? 1 : 0, kRelaxed); });
+    return access([&] {
+        // The process reads this line at each hook that it is not chosen for: it is not written where nothing changes.
+        const std::uint32_t flag = selected ? 1 : 0;
+        if (header()->selected.load(kRelaxed) != flag) header()->selected.store(flag, kRelaxed);
+    });
 }
 
 std::uint64_t MappedSegment::real_bytes() {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/attach/mapped_file.hpp"
+#include "agent/attach/open_calls.hpp"
 #include "agent/attach/segment_facts.hpp"
 #include "agent/attach/sigbus_guard.hpp"
 #include "schema/result.hpp"
@@ -50,6 +51,10 @@ public:
     std::optional<LaneContext> lane_context(const LaneView& lane);
     /// Appends the open ranges of a lane to `out`: each entry is read twice and taken where both agree.
     bool open_stack(const LaneView& lane, std::vector<OpenRange>& out);
+
+    /// What the process is in at this moment. Entries that move while they are looked at are left out (whoever has them waits for nobody); those
+    /// that were left half-written, or can't be right, count as violations.
+    OpenFacts open_calls(schema::TicksSource clock);
 
     /// Flags the segment for captures of selected processes.
     bool set_selected(bool selected);

@@ -6,6 +6,7 @@
 
 #include "agent/capture/engine_impl.hpp"
 #include "agent/capture/iterations.hpp"
+#include "agent/capture/totals.hpp"
 #include "agent/capture/verdict.hpp"
 #include "agent/capture/words.hpp"
 #include "agent/window/piece_file.hpp"
@@ -29,6 +30,19 @@ std::string flags_of(std::uint32_t options) {
     return flags;
 }
 
+/// A turn, and as long for what it hands over.
+constexpr Nanoseconds kHandOver{2 * schema::kTurnNs};
+
+bool hands_over_late(const std::unique_ptr<TrackedProcess>& process) {
+    const auto records_late = [](const SourceFacts& source) {
+        return schema::has_turns(source.id) && (source.level == schema::SourceLevel::kFull ||
+                                                source.level == schema::SourceLevel::kDegraded);
+    };
+    const auto& sources = process->facts.sources;
+    return process->in_capture && process->alive() &&
+           std::any_of(sources.begin(), sources.end(), records_late);
+}
+
 }  // namespace
 
 Result<ArmReport> EngineImpl::arm(const ArmRequest& request) {
@@ -36,7 +50,7 @@ Result<ArmReport> EngineImpl::arm(const ArmRequest& request) {
     if (window() != nullptr) return change_window(request);
     if (capture_) {
         return Error{ErrorCode::kRefused, "arm a window on node " + options_.node + ": " +
-                                              capture_text(capture_->request().id) +
+                                              holder_text(capture_->request()) +
                                               " runs there; wait for its end or stop it"};
     }
     find(now_ticks());
@@ -161,7 +175,7 @@ Result<PrepareReport> EngineImpl::prepare_excerpt(Turn& turn, const CaptureReque
     if (excerpt_ && excerpt_->request.id != request.id) {
         return Error{ErrorCode::kRefused, "start " + capture_text(request.id) + " on node " +
                                               options_.node + ": " +
-                                              capture_text(excerpt_->request.id) +
+                                              holder_text(excerpt_->request) +
                                               " runs there; wait for its end or stop it"};
     }
     if (!excerpt_) {
@@ -234,7 +248,11 @@ Result<CaptureReport> EngineImpl::stop_excerpt(Turn& turn, Nanoseconds stop_node
     excerpt_->stopping = true;
     Excerpt& excerpt = excerpt_->excerpt;
     const std::uint64_t stop = excerpt.set_stop(calibration_.ticks_at(stop_node_ns).value);
-    wait_until_node(turn.lock(), calibration_.node_ns({stop}));
+    // The armed sources go on, so none hands over its last as at a capture's end: what was done by now comes with its next turn.
+    const std::int64_t late = std::any_of(table_.all().begin(), table_.all().end(), hands_over_late)
+                                  ? kHandOver.value
+                                  : 0;
+    wait_until_node(turn.lock(), {calibration_.node_ns({stop}).value + late});
     CaptureReport report;
     DumpFooter footer = cut_excerpt(report);
     std::vector<Half> halves = std::move(halves_);
@@ -305,13 +323,16 @@ DumpFooter EngineImpl::cut_excerpt(CaptureReport& report) {
             losses[i] -= std::min(losses[i], before.losses[i]);
         footer.unknown_records += process->drainer.unknown_records() - before.unknown_records;
         const bool ended = process->ending && process->end_ticks <= range.stop;
+        const std::uint64_t end = ended ? process->end_ticks : range.stop;
+        OpenFacts open = process->open_at(end);
         footer.processes.push_back({*index,
                                     ended ? process->ending->fate : Fate::kRunning,
-                                    ended ? process->end_ticks : range.stop,
+                                    end,
                                     {losses.begin(), losses.end()},
                                     process->drainer.violations(),
                                     process->start_delay_ns,
-                                    process->iterations});
+                                    process->iterations,
+                                    std::move(open)});
         process->drainer.iterations().stop();
         report.processes.push_back(report_process(*process, true));
         report.processes.back().lost = passed_over(losses);
@@ -338,6 +359,7 @@ void EngineImpl::forget_aged() {
     if (window() == nullptr) return;
     table_.forget_removed_before(window()->needed_from(), [this](const TrackedProcess& process) {
         window()->losses().forget(process.index);
+        add(ended_, process);
     });
 }
 

@@ -195,17 +195,18 @@ void Capture::tell(TrackedProcess& process) {
 void Capture::flush(std::vector<std::unique_ptr<TrackedProcess>>& processes, DrainBuffers& buffers,
                     std::uint64_t now_ticks, bool last) {
     if (!header_written_) return;
-    std::size_t lanes = 0, count = 0;
+    std::size_t lanes = 0, count = 0, untold = 0;
     for (const auto& process : processes) {
         if (!process->in_capture) continue;
         lanes += process->drainer.accounts().size();
         ++count;
+        untold += !(process->told && process->told->end);
     }
     for (const auto& [id, past] : past_) {
         lanes += past.accounts.size();
         ++count;
     }
-    if (writer_) writer_->reserve_footer(lanes, count);
+    if (writer_) writer_->reserve_end(lanes, count, untold);
     // A frame is bounded, what waits is not (an agent that was stopped for a while): some processes at a time.
     BlocksGroup group;
     for (const auto& process : processes) {
@@ -300,8 +301,10 @@ DumpFooter Capture::footer(const std::vector<std::unique_ptr<TrackedProcess>>& p
         for (const LaneAccount& account : drainer.accounts())
             footer.lanes.push_back({process->index, account});
         footer.unknown_records += drainer.unknown_records();
-        footer.processes.push_back(
-            end_of(*process, process->ending ? process->end_ticks : footer.stop_ticks));
+        const std::uint64_t end = process->ending ? process->end_ticks : footer.stop_ticks;
+        OpenFacts open = process->open_at(end);
+        footer.processes.push_back(end_of(*process, end));
+        footer.processes.back().open = std::move(open);
     }
     return footer;
 }
@@ -329,6 +332,8 @@ CaptureReport Capture::finish(const std::vector<std::unique_ptr<TrackedProcess>>
     report.record_cost_ns = record_cost_ns;
     for (const auto& process : processes) {
         if (!process->in_capture) continue;
+        // It had no framework when it came in, and found one when there was no place any more: left out, as those who were there then.
+        if (!wants(*process) && process->has_framework() && process->drainer.kept() == 0) continue;
         report.processes.push_back(report_process(*process, true));
         if (!process->ending) report.processes.back().end_ticks = totals.stop_ticks;
         report.records += report.processes.back().events;

@@ -115,7 +115,8 @@ struct CaptureRequest {
     std::uint32_t options = 0;
     std::uint64_t max_bytes = 0;  ///< 0: no bound
     bool compress = false;        ///< the dump's blocks
-    std::string name;  ///< of the dump's folder beneath the output root; relative, no ".."
+    std::string name;   ///< of the dump's folder beneath the output root; relative, no ".."
+    std::string asker;  ///< who wants it; empty: nobody has said
     Nanoseconds attach_timeout{2'000'000'000};
     Nanoseconds history{
         0};  ///< what is wanted of the time before the instant; needs an armed window
@@ -173,6 +174,9 @@ struct ProcessReport {
     std::uint64_t events = 0;
     std::uint64_t lost = 0;   ///< records that lanes dropped, and those that hooks passed over
     std::uint64_t bytes = 0;  ///< of its blocks in the dump, before compression
+    std::uint64_t iterations_seen =
+        0;  ///< whole ones of the name that came first, in the running capture or window
+    std::int64_t iteration_ns = -1;  ///< the last of them; -1: none yet
     bool attached = false;
     Fate fate = Fate::kRunning;
     std::uint64_t end_ticks = 0;
@@ -241,11 +245,23 @@ struct CaptureReport {
     std::uint32_t left_out = 0;   ///< processes that were meant, and beyond Selection::limit
 };
 
+/// What captures and windows have kept since the agent started: only ever more.
+struct Totals {
+    std::uint64_t events = 0;
+    std::uint64_t lost = 0;
+    std::uint64_t bytes = 0;       ///< of blocks, before compression
+    std::uint64_t iterations = 0;  ///< of all processes
+};
+
 struct EngineStatus {
     bool capturing = false;
     std::uint64_t capture_id = 0;
+    std::string asker;  ///< of the capture that runs
     std::uint32_t processes = 0;
     std::uint64_t events = 0, lost = 0, bytes = 0;
+    Totals totals;
+    std::int64_t iteration_ns =
+        -1;  ///< the last one of the slowest process that lives; -1: none yet, or nothing is recorded
     double record_cost_ns = 0;
     std::string directory;
     std::optional<WindowReport> window;  ///< none: not armed
@@ -304,8 +320,12 @@ public:
     /// Segments of dead processes that were removed so far.
     virtual std::uint64_t removed_segments() const = 0;
 
+    /// From now on; lanes that are there stay as they are.
+    virtual void set_memory(const MemoryOptions& memory) = 0;
+
     virtual EngineStatus status() const = 0;
-    virtual std::vector<ProcessReport> processes() const = 0;
+    /// Those that are here now: who has come since the drain thread last looked is found.
+    virtual std::vector<ProcessReport> processes() = 0;
     virtual const Calibration& calibration() const = 0;
     /// The node's clock now, skew included.
     virtual Nanoseconds node_now() const = 0;

@@ -57,9 +57,46 @@ Result<void> EngineImpl::check_selection(const std::string& action,
 void EngineImpl::decide(Choice& choice) const {
     std::vector<std::pair<schema::SegmentId, Candidate>> there;
     for (const auto& process : table_.all()) {
-        if (process->alive()) there.emplace_back(process->id, process->candidate());
+        const Candidate candidate = process->candidate();
+        const bool holds_place =
+            candidate.has_framework && process->in_capture && choice.means(process->id, candidate);
+        if (process->alive() || holds_place) there.emplace_back(process->id, candidate);
     }
     choice.decide(there);
+}
+
+void EngineImpl::decide_again(Choice& choice) {
+    if (choice.selection().limit == 0) return;
+    for (const auto& process : table_.all()) {
+        if (process->alive()) process->refresh();
+    }
+    decide(choice);
+}
+
+void EngineImpl::choose_again() {
+    if (!capture_ || !capture_->selects_some()) return;
+    decide_again(capture_->choice());
+    bool wakes = false;
+    for (const auto& process : table_.all()) {
+        if (!process->alive()) continue;
+        const bool meant = capture_->wants(*process);
+        // One that is only ended here has been in it as long as it was.
+        if (meant && capture_->include(*process)) process->came_late = !capture_->resumed();
+        // A child has the flag of its parent, also of one that a limit has let in alone.
+        process->segment->set_selected(meant);
+        wakes |= meant && process->can_attach() && process->must_attach() && !process->attached;
+    }
+    // A shim that slept when it was chosen; or one that was about to sleep, at the next look.
+    if (wakes) table_.directory().control().wake();
+}
+
+void EngineImpl::choose_again_in_excerpt() {
+    if (!excerpt_ || excerpt_->request.selection.limit == 0 || !excerpt_->excerpt.begun()) return;
+    decide_again(excerpt_->choice);
+    for (const auto& process : table_.all()) {
+        if (process->alive() && !excerpt_->excerpt.index_of(process->index))
+            include_in_excerpt(*process);
+    }
 }
 
 PrepareReport EngineImpl::attach_report(Nanoseconds waited) {

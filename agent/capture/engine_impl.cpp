@@ -1,11 +1,9 @@
 #include "agent/capture/engine_impl.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 
+#include "agent/attach/without_signals.hpp"
 #include "agent/capture/calibration.hpp"
 #include "agent/capture/iterations.hpp"
 #include "agent/capture/record_cost.hpp"
@@ -56,13 +54,8 @@ EngineImpl::EngineImpl(EngineOptions options, ProcessTable table, const Calibrat
     find_capture(now_ticks());
     if (options_.recover.id != 0 && recover_error_) return;
     find(now_ticks());
-    // Signals are for the thread that has asked for them; a SIGBUS is the faulting thread's own and stays open.
-    sigset_t all, before;
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const WithoutSignals without;
     thread_ = std::thread([this] { run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 EngineImpl::~EngineImpl() {
@@ -91,7 +84,7 @@ Result<void> EngineImpl::order(const CaptureRequest& request, bool from_start) {
     if (capture_) {
         return Error{ErrorCode::kRefused, "start " + capture_text(request.id) + " on node " +
                                               options_.node + ": " +
-                                              capture_text(capture_->request().id) +
+                                              holder_text(capture_->request()) +
                                               " runs there; wait for its end or stop it"};
     }
     find(now_ticks());
@@ -238,6 +231,7 @@ void EngineImpl::wait_until_let_go(std::unique_lock<std::mutex>& lock) {
 
 /// What comes from now on is thrown away.
 void EngineImpl::end_capture() {
+    ended_ = totals();
     for (const auto& process : table_.all()) {
         process->drainer.stop();
         if (process->segment) process->segment->set_selected(false);
@@ -255,6 +249,7 @@ CaptureReport EngineImpl::finish_capture() {
     }
     capture_->flush(table_.all(), *buffers_, now, true);
     settle_iterations(captured(), capture_->request().iterations);
+    decide_again(capture_->choice());
     CaptureReport report = capture_->finish(table_.all(), now, record_cost_ns_);
     add_unseen(capture_->request().selection, report.processes);
     collect_halves();
@@ -301,6 +296,7 @@ EngineStatus EngineImpl::status() const {
     status.record_cost_ns = record_cost_ns_;
     status.recovered = recovered_text_;
     status.found_dump = found_dump_;
+    status.totals = totals();
     status.capturing = excerpt_ || (capture_ && window() == nullptr);
     if (window() != nullptr) {
         status.window = window_report();
@@ -311,18 +307,23 @@ EngineStatus EngineImpl::status() const {
         }
     }
     for (const auto& process : table_.all()) {
-        if (process->alive()) ++status.processes;
+        if (process->alive()) {
+            ++status.processes;
+            status.iteration_ns = std::max(status.iteration_ns, iteration_ns(*process));
+        }
         if (!status.capturing || excerpt_ || !process->in_capture) continue;
         status.events += process->drainer.kept();
         status.lost += process->drainer.lost() + process->passed_over();
     }
     if (excerpt_) {
         status.capture_id = excerpt_->request.id;
+        status.asker = excerpt_->request.asker;
         status.events = excerpt_->excerpt.kept();
         status.lost = excerpt_->excerpt.lost();
         status.bytes = excerpt_->excerpt.bytes();
     } else if (status.capturing) {
         status.capture_id = capture_->request().id;
+        status.asker = capture_->request().asker;
         status.bytes = capture_->bytes();
     } else if (last_) {
         status.capture_id = last_->id;
@@ -333,8 +334,9 @@ EngineStatus EngineImpl::status() const {
     return status;
 }
 
-std::vector<ProcessReport> EngineImpl::processes() const {
+std::vector<ProcessReport> EngineImpl::processes() {
     const Turn turn(*this);
+    find(now_ticks());
     std::vector<ProcessReport> reports;
     for (const auto& process : table_.all()) {
         if (!process->alive() && !(capture_ && process->in_capture)) continue;
@@ -343,6 +345,8 @@ std::vector<ProcessReport> EngineImpl::processes() const {
             process->drainer.names().use(*process->segment, process->facts.worker_name.value);
         }
         reports.push_back(report_process(*process, capture_ && process->in_capture));
+        reports.back().iterations_seen = process->drainer.pace().count();
+        reports.back().iteration_ns = iteration_ns(*process);
     }
     add_unseen({}, reports);
     return reports;

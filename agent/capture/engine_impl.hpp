@@ -41,8 +41,9 @@ public:
     /// Ends the capture that was found, once the drain thread runs. Called once, by open().
     void end_found_capture();
 
+    void set_memory(const MemoryOptions& memory) override;
     EngineStatus status() const override;
-    std::vector<ProcessReport> processes() const override;
+    std::vector<ProcessReport> processes() override;
     const Calibration& calibration() const override { return calibration_; }
     Nanoseconds node_now() const override { return calibration_.node_ns({now_ticks()}); }
     const EngineOptions& options() const override { return options_; }
@@ -86,10 +87,15 @@ private:
     bool runs(std::uint64_t capture_id) const;
     /// Processes of the running capture; of the trace that is cut out of a window where one is.
     std::vector<TrackedProcess*> captured() const;
+    Totals totals() const;
+    std::int64_t iteration_ns(const TrackedProcess& process) const;
 
     // whom a request means (engine_choice.cpp), under the lock
     Result<void> check_selection(const std::string& action, const Selection& selection) const;
     void decide(Choice& choice) const;
+    void decide_again(Choice& choice);
+    void choose_again();
+    void choose_again_in_excerpt();
     PrepareReport attach_report(Nanoseconds waited);
     std::vector<ProcessReport> unseen(const Selection& selection) const;
     void add_unseen(const Selection& selection, std::vector<ProcessReport>& reports) const;
@@ -140,6 +146,7 @@ private:
     ArmRequest armed_;  ///< what the window was asked for
     std::optional<CaptureReport> last_;
     std::vector<Half> halves_;
+    Totals ended_;  ///< of captures that are over, and of processes that are forgotten
     std::optional<CaptureReport> recovered_;
     std::string recovered_text_;
     std::string found_dump_;

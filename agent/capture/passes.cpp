@@ -69,6 +69,8 @@ Nanoseconds EngineImpl::pass(const Watch::Events& events) {
     if (capture_ && since(last_tidy_) >= kFlushNs) {
         table_.publish_budget();
         forget_aged();
+        choose_again();
+        choose_again_in_excerpt();
         last_tidy_ = now;
     }
     drained_until_ = now_ticks();
@@ -79,22 +81,18 @@ Nanoseconds EngineImpl::pass(const Watch::Events& events) {
 void EngineImpl::find(std::uint64_t now) {
     last_find_ = now;
     table_.keep_directory();
+    bool any = false;
     for (TrackedProcess* process : table_.discover()) {
         // Found dead: what it left is for a capture from the start, if one comes.
         if (const auto ending = process->life->check(process->facts.state, false)) {
             process->left_behind = process->drainer.has_unread(capture_ != nullptr);
         }
-        if (capture_ && capture_->selects_some()) {
-            const bool included = capture_->include(*process);
-            // One that is only ended here has been in it as long as it was.
-            process->came_late = included && !capture_->resumed();
-            // A child has this of its parent, also of one that a limit has let in alone.
-            if (process->segment) process->segment->set_selected(included);
-        } else if (capture_) {
-            capture_->include(*process);
-        }
+        if (capture_ && capture_->include(*process) && capture_->selects_some())
+            process->came_late = !capture_->resumed();
         include_in_excerpt(*process);
+        any = true;
     }
+    if (any) choose_again();
 }
 
 double EngineImpl::drain(std::uint64_t now) {

@@ -22,6 +22,10 @@ std::uint64_t default_node_budget(const std::string& path) {
 
 ProcessTable::ProcessTable(JobDirectory directory, Watch watch, const MemoryOptions& memory)
     : directory_(std::move(directory)), watch_(std::move(watch)) {
+    set_memory(memory);
+}
+
+void ProcessTable::set_memory(const MemoryOptions& memory) {
     budget_.first_lane_kib = memory.first_lane_kib;
     budget_.most_lane_kib = std::max(memory.most_lane_kib, memory.first_lane_kib);
     budget_.node_bytes = memory.node_budget_bytes != 0 ? memory.node_budget_bytes
@@ -118,6 +122,7 @@ std::vector<TrackedProcess*> ProcessTable::find_ended(std::uint64_t now_ticks) {
         if (!ending) continue;
         // Its last words may have come after our last look: its levels, its worker, its state.
         process->refresh();
+        process->last_open = process->segment->open_calls(process->facts.ticks_source);
         if (!ending->known && process->facts.state == schema::SegmentState::kClosing)
             ending->fate = Fate::kExited;
         process->ending = std::move(ending);

@@ -38,6 +38,7 @@ public:
     /// Of them those that ended before `ticks`. @param take  called with each
     void forget_removed_before(std::uint64_t ticks,
                                const std::function<void(const TrackedProcess&)>& take);
+    void set_memory(const MemoryOptions& memory);
     /// Tells the shims how much memory is left, and takes off what was taken back.
     void publish_budget();
 

@@ -42,26 +42,27 @@ std::string Selection::text() const {
 }
 
 void Choice::decide(std::span<const std::pair<schema::SegmentId, Candidate>> there) {
-    chosen_.clear();
-    left_out_ = 0;
     if (selection_.limit == 0) return;
     std::vector<const std::pair<schema::SegmentId, Candidate>*> fitting;
     for (const auto& process : there) {
         if (selection_.fits(process.second)) fitting.push_back(&process);
     }
-    std::sort(fitting.begin(), fitting.end(), [](const auto* a, const auto* b) {
-        const auto place = [](const Candidate& candidate) {
+    std::sort(fitting.begin(), fitting.end(), [this](const auto* a, const auto* b) {
+        const auto place = [this](const auto& process) {
+            const Candidate& candidate = process.second;
             // Without a rank: behind all that have one.
-            return std::tuple(!candidate.has_framework, static_cast<unsigned>(candidate.rank),
-                              candidate.pid);
+            return std::tuple(!candidate.has_framework, !chosen_.contains(process.first),
+                              static_cast<unsigned>(candidate.rank), candidate.pid);
         };
-        return place(a->second) < place(b->second);
+        return place(*a) < place(*b);
     });
+    chosen_.clear();
     for (std::size_t i = 0; i < fitting.size(); ++i) {
+        const auto& [id, candidate] = *fitting[i];
         if (i < selection_.limit) {
-            chosen_.insert(fitting[i]->first);
-        } else {
-            left_out_ += fitting[i]->second.has_framework ? 1 : 0;
+            chosen_.insert(id);
+        } else if (candidate.has_framework) {
+            left_out_.insert(id);
         }
     }
 }

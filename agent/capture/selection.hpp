@@ -47,24 +47,26 @@ struct Selection {
     std::string text() const;
 };
 
-/// A selection, and whom its limit lets in: as many as it says of those that are there when it is decided, those with a framework first
-/// (launchers and shells, which record nothing, use none of it up), then by rank, then by pid. Who comes later is not one of them.
+/// A selection, and whom its limit lets in: as many as it says, those with a framework first (launchers and shells, which record nothing,
+/// use none of it up), then by rank, then by pid. Decided again as processes come, find their frameworks and end: who has a framework and a
+/// place keeps it; one without has none but what nobody with a framework needs.
 class Choice {
 public:
     explicit Choice(Selection selection) : selection_(std::move(selection)) {}
 
     const Selection& selection() const { return selection_; }
+    /// @param there  the living, and those of the chosen that have ended and had a framework
     void decide(std::span<const std::pair<schema::SegmentId, Candidate>> there);
     bool means(const schema::SegmentId& id, const Candidate& candidate) const {
         return selection_.limit != 0 ? chosen_.contains(id) : selection_.fits(candidate);
     }
     /// How many the limit has left out that have a framework.
-    std::uint32_t left_out() const { return left_out_; }
+    std::uint32_t left_out() const { return static_cast<std::uint32_t>(left_out_.size()); }
 
 private:
     Selection selection_;
     std::set<schema::SegmentId> chosen_;
-    std::uint32_t left_out_ = 0;
+    std::set<schema::SegmentId> left_out_;
 };
 
 }  // namespace ringside::agent

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schema/sources.hpp"
+
 namespace ringside::agent {
 
 TrackedProcess::TrackedProcess(std::unique_ptr<MappedSegment> mapped)
@@ -15,7 +17,7 @@ TrackedProcess::TrackedProcess(std::unique_ptr<MappedSegment> mapped)
 
 bool TrackedProcess::must_attach() const {
     return std::any_of(facts.sources.begin(), facts.sources.end(),
-                       [](const SourceFacts& source) { return !schema::acts_alone(source.id); });
+                       [](const SourceFacts& source) { return !schema::needs_nobody(source.id); });
 }
 
 Candidate TrackedProcess::candidate() const {
@@ -32,6 +34,12 @@ void TrackedProcess::refresh() {
         std::erase_if(reached, [&](const SourceFacts& before) { return before.id == source.id; });
         reached.push_back(source);
     }
+}
+
+OpenFacts TrackedProcess::open_at(std::uint64_t ticks) {
+    OpenFacts open = alive() ? segment->open_calls(facts.ticks_source) : last_open;
+    std::erase_if(open.calls, [&](const OpenCallFacts& call) { return call.begin_ticks > ticks; });
+    return open;
 }
 
 std::array<std::uint64_t, schema::kLossCounters> TrackedProcess::losses_in_capture() const {

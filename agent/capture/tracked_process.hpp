@@ -29,6 +29,8 @@ struct TrackedProcess {
     bool can_attach() const { return alive() && !segment->broken(); }
     /// Reads the header anew.
     void refresh();
+    /// What it was in at `ticks` and still is; of one that has ended, what it was in then.
+    OpenFacts open_at(std::uint64_t ticks);
     /// What a selection looks at; its texts are the process's.
     Candidate candidate() const;
     /// The facts as a dump tells them: what each source reached in the capture, not that it let go at its end.
@@ -44,6 +46,7 @@ struct TrackedProcess {
     std::unique_ptr<ProcessLife> life;
     ProcessDrainer drainer;
     SegmentFacts facts;
+    OpenFacts last_open;  ///< once it has ended
     std::optional<Ending> ending;
     std::string
         damage;  ///< of its segment when that was removed (MappedSegment::damage); empty: none

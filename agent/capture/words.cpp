@@ -16,6 +16,11 @@ std::string capture_text(std::uint64_t id) {
     return std::string("capture ") + text;
 }
 
+std::string holder_text(const CaptureRequest& running) {
+    return capture_text(running.id) +
+           (running.asker.empty() ? "" : " (asked for by " + running.asker + ")");
+}
+
 std::string seconds_text(std::int64_t ns) {
     char text[32];
     const double seconds = static_cast<double>(ns) / 1e9;

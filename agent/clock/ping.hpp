@@ -1,17 +1,12 @@
-// How many pings make an epoch: enough that one of them was quick. The sending is a callback, so that the logic is tried without sockets.
+// How many pings make an epoch: enough that one of them was quick. Who sends them, one after the other, is the caller: many epochs may run beside each other.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "agent/clock/model.hpp"
-#include "schema/result.hpp"
 
 namespace ringside::agent {
-
-/// Sends one ping and waits for its answer; the callback reads the leader's clock right before and right after.
-using SendPing = std::function<schema::Result<PingSample>()>;
 
 struct PingPlan {
     std::uint32_t least = 8;
@@ -21,10 +16,22 @@ struct PingPlan {
     double gain = 0.02;
 };
 
-/// Pings until further ones no longer help.
-/// @return the samples, at least one
-/// @errors whatever the first failing ping says, if none came before it; a later failure ends the epoch
+/// The pings of one node.
 /// @thread one caller
-schema::Result<std::vector<PingSample>> ping_epoch(const SendPing& send, const PingPlan& plan);
+class PingEpoch {
+public:
+    explicit PingEpoch(const PingPlan& plan) : plan_(plan) {}
+
+    void add(const PingSample& sample);
+    /// Whether further ones no longer help.
+    bool done() const;
+    const std::vector<PingSample>& samples() const { return samples_; }
+
+private:
+    PingPlan plan_;
+    std::vector<PingSample> samples_;
+    std::int64_t best_ns_ = 0;
+    std::uint32_t idle_ = 0;
+};
 
 }  // namespace ringside::agent

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "agent/attach/without_signals.hpp"
+
 namespace ringside::agent {
 namespace {
 
@@ -14,9 +16,16 @@ constexpr Milliseconds kLookUp{200};
 
 }  // namespace
 
+std::unique_ptr<zmq::context_t> context_without_signals() {
+    const WithoutSignals without;
+    auto context = std::make_unique<zmq::context_t>(1);
+    const zmq::socket_t first(*context, zmq::socket_type::pair);  // makes them
+    return context;
+}
+
 schema::Result<std::unique_ptr<Client>> Client::connect(const std::string& endpoint,
                                                         const Key* key) {
-    auto context = std::make_unique<zmq::context_t>(1);
+    auto context = context_without_signals();
     auto link = Link::connect(*context, endpoint, key);
     if (!link) return link.error();
     return std::unique_ptr<Client>(new Client(std::move(context), std::move(*link)));

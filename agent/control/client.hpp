@@ -20,6 +20,10 @@ inline constexpr Milliseconds kAnswerTimeout{5000};
 /// During a trace something is heard at least twice a second.
 inline constexpr Milliseconds kTraceSilence{15000};
 
+/// With its threads. libzmq blocks signals in them, but only once they run: one that comes late would take a signal that its process has
+/// blocked by then and reads as data, and die of it.
+std::unique_ptr<zmq::context_t> context_without_signals();
+
 struct TraceHooks {
     /// Called for each Progress message; may be empty.
     std::function<void(const fbs::ProgressT&)> progress;

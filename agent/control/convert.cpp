@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
+#include <fstream>
 
 #include "schema/frame.hpp"
 #include "schema/ticks.hpp"
@@ -92,6 +94,13 @@ std::unique_ptr<fbs::WindowStatusT> window_table(const std::optional<WindowRepor
     return table;
 }
 
+void put_own_cost(fbs::StatusReplyT& reply) {
+    reply.cpu_ns = schema::read_clock(CLOCK_PROCESS_CPUTIME_ID).value;
+    std::uint64_t all_pages = 0, resident_pages = 0;
+    std::ifstream("/proc/self/statm") >> all_pages >> resident_pages;
+    reply.resident_bytes = resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<fbs::SourceT>> source_tables(std::span<const SourceReport> sources) {
@@ -119,6 +128,7 @@ fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identi
     reply.endpoint = identity.endpoint;
     reply.capturing = status.capturing;
     reply.capture_id = status.capture_id;
+    reply.asker = status.asker;
     reply.processes = status.processes;
     reply.uptime_ns = schema::read_clock(CLOCK_MONOTONIC).value - identity.started_monotonic_ns;
     reply.events = status.events;
@@ -131,10 +141,16 @@ fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identi
     reply.notice = status.notice;
     reply.recovered = status.recovered;
     reply.counts_iterations = true;
+    reply.total_events = status.totals.events;
+    reply.total_lost = status.totals.lost;
+    reply.total_bytes = status.totals.bytes;
+    reply.total_iterations = status.totals.iterations;
+    reply.iteration_ns = status.iteration_ns;
+    put_own_cost(reply);
     return reply;
 }
 
-fbs::ProcessesReplyT processes_reply(const Engine& engine) {
+fbs::ProcessesReplyT processes_reply(Engine& engine) {
     fbs::ProcessesReplyT reply;
     reply.node = engine.options().node;
     reply.window = window_table(engine.status().window);
@@ -148,6 +164,9 @@ fbs::ProcessesReplyT processes_reply(const Engine& engine) {
         entry->attached = report.attached;
         entry->verdict = static_cast<fbs::Verdict>(report.verdict);
         entry->reason = report.reason;
+        entry->bytes = report.bytes;
+        entry->iterations = report.iterations_seen;
+        entry->iteration_ns = report.iteration_ns;
         reply.processes.push_back(std::move(entry));
     }
     return reply;
@@ -259,6 +278,7 @@ CaptureRequest capture_request(const fbs::PrepareRequestT& request) {
     result.max_bytes = request.max_bytes;
     result.compress = request.compress;
     result.name = request.name;
+    result.asker = request.asker;
     result.attach_timeout = {request.attach_timeout_ms * schema::kNsPerMillisecond};
     result.history = {request.history_ms * schema::kNsPerMillisecond};
     result.iterations = {request.iterations, request.start_roundup, request.iterations_of};

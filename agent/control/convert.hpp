@@ -24,7 +24,7 @@ struct AgentIdentity {
 };
 
 fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identity);
-fbs::ProcessesReplyT processes_reply(const Engine& engine);
+fbs::ProcessesReplyT processes_reply(Engine& engine);
 fbs::PrepareReplyT prepare_reply(const Engine& engine, const AgentIdentity& identity,
                                  const PrepareReport& report);
 fbs::StopReplyT stop_reply(const Engine& engine, const AgentIdentity& identity,

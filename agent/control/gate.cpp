@@ -15,6 +15,7 @@ using schema::ErrorCode;
 
 constexpr char kZapEndpoint[] = "inproc://zeromq.zap.01";
 constexpr std::size_t kKeyBytes = 32;
+constexpr std::size_t kShownOfKey = 8;
 // Of a request: version, id, domain, address, identity, mechanism, credentials.
 constexpr std::size_t kRequestParts = 7;
 
@@ -29,15 +30,17 @@ schema::Result<std::unique_ptr<Gate>> Gate::open(zmq::context_t& context, const 
         socket.set(zmq::sockopt::linger, 0);
         socket.bind(kZapEndpoint);
         return std::unique_ptr<Gate>(new Gate(
-            std::move(socket), std::string(reinterpret_cast<const char*>(public_half), kKeyBytes)));
+            std::move(socket), std::string(reinterpret_cast<const char*>(public_half), kKeyBytes),
+            key.public_half.substr(0, kShownOfKey)));
     } catch (const zmq::error_t& error) {
         return Error{ErrorCode::kInternal, std::string("guard tcp connections: ") + error.what()};
     }
 }
 
-Gate::Gate(zmq::socket_t socket, std::string public_half)
+Gate::Gate(zmq::socket_t socket, std::string public_half, std::string name)
     : socket_(std::move(socket)),
       public_half_(std::move(public_half)),
+      name_(std::move(name)),
       thread_([this] { run(); }) {}
 
 Gate::~Gate() {
@@ -78,8 +81,7 @@ void Gate::answer_one() {
     }
     const std::string id = parts.size() > 1 ? parts[1] : "";
     const std::string replies[] = {
-        "1.0", id, known ? "200" : "400", known ? "OK" : "another key", known ? "ringside" : "",
-        ""};
+        "1.0", id, known ? "200" : "400", known ? "OK" : "another key", known ? name_ : "", ""};
     for (const std::string& part : replies) {
         const bool last = &part == &replies[5];
         (void)socket_.send(zmq::buffer(part),

@@ -29,12 +29,13 @@ public:
     std::uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
 private:
-    Gate(zmq::socket_t socket, std::string public_half);
+    Gate(zmq::socket_t socket, std::string public_half, std::string name);
     void run();
     void answer_one();
 
     zmq::socket_t socket_;  // the thread's
     std::string public_half_;
+    std::string name_;  // of who holds it, in the audit's lines
     std::atomic<std::uint64_t> refused_{0};
     Event ending_;
     std::thread thread_;

@@ -22,6 +22,11 @@ std::uint64_t new_capture_id() {
     return id;
 }
 
+std::string LeadDesk::asker() const {
+    const std::lock_guard lock(asker_mutex_);
+    return leading() != 0 ? asker_ : "";
+}
+
 bool LeadDesk::running() const {
     return thread_.joinable() && !done_->raised();
 }
@@ -31,12 +36,17 @@ schema::Result<void> LeadDesk::start(std::string identity, std::uint64_t id,
     if (running()) {
         return Error{ErrorCode::kRefused,
                      "trace: " + capture_name(capture_id_) +
+                         (asker_.empty() ? "" : " (asked for by " + asker_ + ")") +
                          " is running here already; wait for its end or cancel it"};
     }
     if (thread_.joinable()) thread_.join();
     cancel_ = std::make_unique<Cancel>();
     done_ = std::make_unique<Event>();
     capture_id_ = new_capture_id();
+    {
+        const std::lock_guard lock(asker_mutex_);
+        asker_ = request.asker;
+    }
     leading_.store(capture_id_, std::memory_order_relaxed);
     thread_ = std::thread([this, identity = std::move(identity), id, request = std::move(request),
                            capture_id = capture_id_, cancel = cancel_.get(), done = done_.get()] {

@@ -35,6 +35,9 @@ public:
     /// The trace that is led now; 0: none.
     /// @thread thread-safe
     std::uint64_t leading() const { return leading_.load(std::memory_order_relaxed); }
+    /// Who has asked for it, by the request's word; empty: none runs, or nobody has said.
+    /// @thread thread-safe
+    std::string asker() const;
     /// Ends a running trace early and waits until its reply lies in the outbox.
     void finish();
 
@@ -49,6 +52,8 @@ private:
     std::unique_ptr<Event> done_;     // raised when the thread has nothing more to do
     std::uint64_t capture_id_ = 0;
     std::atomic<std::uint64_t> leading_{0};
+    mutable std::mutex asker_mutex_;
+    std::string asker_;
 };
 
 /// A random capture id, never 0.

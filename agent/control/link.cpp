@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 
+#include "agent/control/dialing.hpp"
 #include "agent/control/endpoint.hpp"
 #include "agent/control/tcp_probe.hpp"
 
@@ -17,10 +17,6 @@ namespace {
 
 using schema::Error;
 using schema::ErrorCode;
-
-constexpr int kQueuedMessages = 64;
-constexpr int kHandshakeMs = 5000;
-constexpr Milliseconds kTcpProbe{2000};
 
 Error nobody(const std::string& endpoint, int cause) {
     const std::string action = "reach the agent at " + endpoint + ": ";
@@ -43,52 +39,12 @@ Error nobody(const std::string& endpoint, int cause) {
     return {ErrorCode::kNoAgent, action + std::strerror(cause)};
 }
 
-/// How a connection's handshake goes: libzmq tries for ever and tells only its monitor.
-class Handshake {
-public:
-    Handshake(zmq::context_t& context, zmq::socket_t& watched)
-        : watched_(watched), events_(context, zmq::socket_type::pair) {
-        static std::atomic<std::uint64_t> count{0};
-        const std::string name = "inproc://handshake-" + std::to_string(++count);
-        ::zmq_socket_monitor(watched_.handle(), name.c_str(),
-                             ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
-                                 ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                                 ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
-        events_.set(zmq::sockopt::linger, 0);
-        events_.connect(name);
-    }
-    ~Handshake() { ::zmq_socket_monitor(watched_.handle(), nullptr, 0); }
-    Handshake(const Handshake&) = delete;
-    Handshake& operator=(const Handshake&) = delete;
-
-    /// @errors Refused: another key, or no agent; NoAgent: no answer
-    schema::Result<void> wait(const std::string& endpoint) {
-        const std::string action = "agree on a key with the agent at " + endpoint + ": ";
-        zmq::pollitem_t item{events_.handle(), 0, ZMQ_POLLIN, 0};
-        zmq::message_t event;
-        if (zmq::poll(&item, 1, Milliseconds(kHandshakeMs)) == 0 || !events_.recv(event) ||
-            event.size() < sizeof(std::uint16_t))
-            return Error{ErrorCode::kNoAgent, action + "no answer; is it stopped, or no agent?"};
-        std::uint16_t what = 0;
-        std::memcpy(&what, event.data(), sizeof what);
-        if (what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) return {};
-        return Error{ErrorCode::kRefused,
-                     action +
-                         "it holds another key, or is no agent; give both the same file "
-                         "(`ringside keygen`, --key FILE)"};
-    }
-
-private:
-    zmq::socket_t& watched_;
-    zmq::socket_t events_;
-};
-
 }  // namespace
 
-schema::Result<void> probe_endpoint(const std::string& endpoint) {
+schema::Result<void> probe_endpoint(const std::string& endpoint, Milliseconds tcp_limit) {
     if (is_tcp(endpoint)) {
         auto address = tcp_address(endpoint);
-        return address ? probe_tcp(*address, kTcpProbe) : schema::Result<void>(address.error());
+        return address ? probe_tcp(*address, tcp_limit) : schema::Result<void>(address.error());
     }
     auto path = socket_path(endpoint);
     if (!path) return path.error();
@@ -113,20 +69,16 @@ schema::Result<Link> Link::connect(zmq::context_t& context, const std::string& e
     if (is_tcp(endpoint) && key == nullptr) return key_missing(endpoint);
     if (auto listening = probe_endpoint(endpoint); !listening) return listening.error();
     try {
-        zmq::socket_t socket(context, zmq::socket_type::dealer);
-        socket.set(zmq::sockopt::linger, 0);
-        socket.set(zmq::sockopt::sndhwm, kQueuedMessages);
-        socket.set(zmq::sockopt::rcvhwm, kQueuedMessages);
-        socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMostReplyBytes));
-        socket.set(zmq::sockopt::handshake_ivl, kHandshakeMs);
-        if (is_tcp(endpoint)) {
-            socket.set(zmq::sockopt::ipv6, true);
-            socket.set(zmq::sockopt::curve_serverkey, key->public_half);
-            socket.set(zmq::sockopt::curve_publickey, key->public_half);
-            socket.set(zmq::sockopt::curve_secretkey, key->secret_half);
-            Handshake handshake(context, socket);
+        const bool keyed = is_tcp(endpoint);
+        zmq::socket_t socket =
+            dialing_socket(context, zmq::socket_type::dealer, keyed ? key : nullptr);
+        if (keyed) {
+            Handshakes handshakes(context, socket);
             socket.connect(endpoint);
-            if (auto agreed = handshake.wait(endpoint); !agreed) return agreed.error();
+            const auto outcome =
+                handshakes.next(std::chrono::steady_clock::now() + kHandshakeLimit);
+            if (!outcome) return no_handshake(endpoint);
+            if (!outcome->agreed) return other_key(endpoint);
         } else {
             socket.connect(endpoint);
         }

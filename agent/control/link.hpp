@@ -1,4 +1,5 @@
-// One DEALER socket to one agent: sends requests, takes verified replies until a deadline. The client and the leader are made of these.
+// One DEALER socket to one agent: sends requests, takes verified replies until a deadline. The client is made of it; a leader asks many at
+// once (`peer_links`).
 #pragma once
 
 #include <zmq.hpp>
@@ -26,11 +27,6 @@ public:
     static schema::Result<Link> connect(zmq::context_t& context, const std::string& endpoint,
                                         const Key* key);
 
-    /// A link to nobody, for an endpoint that is only named.
-    static Link unconnected(zmq::context_t& context, const std::string& endpoint) {
-        return {zmq::socket_t(context, zmq::socket_type::dealer), endpoint};
-    }
-
     const std::string& endpoint() const { return endpoint_; }
     zmq::socket_t& socket() { return socket_; }
 
@@ -54,8 +50,12 @@ private:
     std::uint64_t last_id_ = 0;
 };
 
+/// How long a tcp endpoint is tried for.
+inline constexpr Milliseconds kTcpProbe{2000};
+
 /// Whether an agent listens at `endpoint`; for callers that have no link.
 /// @errors as Link::connect
-schema::Result<void> probe_endpoint(const std::string& endpoint);
+schema::Result<void> probe_endpoint(const std::string& endpoint,
+                                    Milliseconds tcp_limit = kTcpProbe);
 
 }  // namespace ringside::agent

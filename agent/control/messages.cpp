@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "schema/aligned.hpp"
 #include "schema/frame.hpp"
 #include "schema/ids.hpp"
 
@@ -17,6 +18,8 @@ constexpr std::size_t kMostExecutables = 64;
 constexpr std::size_t kMostErrorBytes = 8192;
 constexpr flatbuffers::uoffset_t kMostDepth = 16;
 constexpr flatbuffers::uoffset_t kMostTables = 1'000'000;
+/// A table and the word that leads to it. More tables than that are some of them told again and again.
+constexpr std::size_t kLeastTableBytes = 8, kSlackTables = 16;
 
 Error bad(const std::string& cause) {
     return {ErrorCode::kInput, "read a control message: " + cause +
@@ -48,12 +51,13 @@ bool chooses_in_limits(const Request& request) {
 
 bool in_limits(const fbs::TraceRequest& request) {
     return short_texts(request.peers(), kMostPeers) && chooses_in_limits(request) &&
-           short_text(request.name()) && short_text(request.iterations_of());
+           short_text(request.name()) && short_text(request.iterations_of()) &&
+           short_text(request.asker());
 }
 
 bool in_limits(const fbs::PrepareRequest& request) {
     return chooses_in_limits(request) && short_text(request.name()) &&
-           short_text(request.iterations_of());
+           short_text(request.iterations_of()) && short_text(request.asker());
 }
 
 bool in_limits(const fbs::ArmRequest& request) {
@@ -88,7 +92,75 @@ bool in_limits(const fbs::StopReply& reply) {
         });
 }
 
-bool in_limits(const fbs::Message& message) {
+std::size_t text_of(const flatbuffers::String* text) {
+    return size_of(text);
+}
+
+std::size_t text_of(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* texts) {
+    std::size_t sum = 0;
+    for (flatbuffers::uoffset_t i = 0; i < size_of(texts); ++i) sum += text_of(texts->Get(i));
+    return sum;
+}
+
+std::size_t text_of(const fbs::ProcessResult& process) {
+    return text_of(process.workers()) + text_of(process.command()) + text_of(process.reason()) +
+           text_of(process.executable());
+}
+
+std::size_t text_of(const fbs::ProcessStatus& status) {
+    const fbs::Process* process = status.process();
+    if (process == nullptr) return text_of(status.reason());
+    return text_of(status.reason()) + text_of(process->worker_name()) +
+           text_of(process->executable()) + text_of(process->command_line()) +
+           text_of(process->job()) + text_of(process->end_reason());
+}
+
+/// Who writes a message writes each of its texts by itself. Many tables that are one and the same, each with all of its texts, would come to more than there is
+/// memory.
+template <class Reply>
+bool texts_fit(const Reply& reply, std::size_t message_bytes) {
+    std::size_t sum = 0;
+    for (flatbuffers::uoffset_t i = 0; i < size_of(reply.processes()); ++i) {
+        sum += text_of(*reply.processes()->Get(i));
+        if (sum > message_bytes) return false;
+    }
+    return true;
+}
+
+bool is_aligned(const fbs::ProcessesReply& reply) {
+    for (flatbuffers::uoffset_t i = 0; i < size_of(reply.processes()); ++i) {
+        const fbs::Process* process = reply.processes()->Get(i)->process();
+        if (process == nullptr) continue;
+        if (!schema::is_aligned(process->losses_before()) ||
+            (process->end() != nullptr && !schema::is_aligned(process->end()->losses())))
+            return false;
+    }
+    return true;
+}
+
+bool in_limits(const fbs::PeersReply& reply) {
+    const auto* const noted = reply.noted();
+    const auto* const nodes = reply.nodes();
+    if (size_of(noted) > kMostPeers || size_of(nodes) > kMostPeers) return false;
+    return (noted == nullptr || std::all_of(noted->begin(), noted->end(),
+                                            [](const fbs::NotedAgent* agent) {
+                                                return short_text(agent->member()) &&
+                                                       short_text(agent->node()) &&
+                                                       short_text(agent->endpoint());
+                                            })) &&
+           (nodes == nullptr ||
+            std::all_of(nodes->begin(), nodes->end(), [](const fbs::SlurmNode* node) {
+                return short_text(node->member()) && short_text(node->id()) &&
+                       short_text(node->name()) && short_text(node->address());
+            }));
+}
+
+bool in_limits(const fbs::FetchReply& reply) {
+    return size_of(reply.data()) <= kMostPartBytes;
+}
+
+/// @param bytes  of all of it
+bool in_limits(const fbs::Message& message, std::size_t bytes) {
     switch (message.content_type()) {
         case fbs::Content::TraceRequest:
             return in_limits(*message.content_as_TraceRequest());
@@ -99,14 +171,25 @@ bool in_limits(const fbs::Message& message) {
         case fbs::Content::HalvesReply:
             return in_limits(*message.content_as_HalvesReply());
         case fbs::Content::StopReply:
-            return in_limits(*message.content_as_StopReply());
+            return in_limits(*message.content_as_StopReply()) &&
+                   texts_fit(*message.content_as_StopReply(), bytes);
+        case fbs::Content::ProcessesReply:
+            return texts_fit(*message.content_as_ProcessesReply(), bytes) &&
+                   is_aligned(*message.content_as_ProcessesReply());
+        case fbs::Content::PeersReply:
+            return in_limits(*message.content_as_PeersReply());
+        case fbs::Content::FetchRequest:
+            return short_text(message.content_as_FetchRequest()->path());
+        case fbs::Content::FetchReply:
+            return in_limits(*message.content_as_FetchReply());
         default:
             return true;
     }
 }
 
 schema::Result<fbs::MessageT> unpack_aligned(const std::uint8_t* data, std::size_t size) {
-    flatbuffers::Verifier verifier(data, size, kMostDepth, kMostTables);
+    const auto tables = static_cast<flatbuffers::uoffset_t>(size / kLeastTableBytes + kSlackTables);
+    flatbuffers::Verifier verifier(data, size, kMostDepth, std::min(tables, kMostTables));
     if (!fbs::VerifyMessageBuffer(verifier)) return bad("its bytes fail the verifier");
     const fbs::Message* message = fbs::GetMessage(data);
     if (message->version() == 0) return bad("it bears no version");
@@ -117,7 +200,7 @@ schema::Result<fbs::MessageT> unpack_aligned(const std::uint8_t* data, std::size
                    " is none that this version knows (" + std::to_string(schema::kProtocolVersion) +
                    ")");
     }
-    if (!in_limits(*message)) return bad("a list or a text in it is too long");
+    if (!in_limits(*message, size)) return bad("a list or a text in it is too long");
     fbs::MessageT native;
     message->UnPackTo(&native);
     return native;

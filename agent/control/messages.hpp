@@ -19,6 +19,7 @@ inline constexpr std::size_t kMostReplyBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMostPeers = 4096;
 inline constexpr std::size_t kMostPids = 65536;
 inline constexpr std::uint32_t kMostHalvesInPage = 50000;
+inline constexpr std::uint32_t kMostPartBytes = 262144;  ///< of a file that is fetched
 /// Of one capture; the first one's round number too.
 inline constexpr std::uint32_t kMostIterations = 100'000;
 

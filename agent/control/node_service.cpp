@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/control/endpoint.hpp"
+#include "agent/control/known_agents.hpp"
 #include "schema/request_id.hpp"
 
 namespace ringside::agent {
@@ -52,6 +53,20 @@ std::vector<Key> NodeService::keys() const {
 void NodeService::take_key(const Key& key) {
     const std::lock_guard lock(mutex_);
     keys_.insert(keys_.begin(), key);
+}
+
+void NodeService::take_note(const NotedAgent& note) {
+    const std::lock_guard lock(mutex_);
+    note_ = note;
+}
+
+schema::Result<fbs::PeersReplyT> NodeService::peers(const fbs::PeersRequestT& request) const {
+    NotedAgent own{"", engine_.options().node, ""};
+    {
+        const std::lock_guard lock(mutex_);
+        if (!note_.member.empty()) own = note_;
+    }
+    return tell_known(request.job, own);
 }
 
 schema::Result<fbs::PrepareReplyT> NodeService::prepare(const fbs::PrepareRequestT& request) {

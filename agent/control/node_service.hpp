@@ -13,6 +13,7 @@
 #include "agent/control/convert.hpp"
 #include "agent/control/key.hpp"
 #include "agent/control/messages.hpp"
+#include "agent/control/rendezvous.hpp"
 #include "schema/result.hpp"
 
 namespace ringside::agent {
@@ -30,6 +31,11 @@ public:
     /// What peers over tcp are reached with: those of its own endpoints, the last that it was given first.
     std::vector<Key> keys() const;
     void take_key(const Key& key);
+    /// By what other hosts find this agent.
+    void take_note(const NotedAgent& note);
+
+    /// @errors what tell_known says
+    schema::Result<fbs::PeersReplyT> peers(const fbs::PeersRequestT& request) const;
 
     /// @errors Usage: the name; what Engine::prepare says
     schema::Result<fbs::PrepareReplyT> prepare(const fbs::PrepareRequestT& request);
@@ -64,6 +70,7 @@ private:
     std::mutex stopping_;  // held through a stop: who asks meanwhile gets its answer
     mutable std::mutex mutex_;
     std::vector<Key> keys_;
+    NotedAgent note_;
     std::uint64_t from_start_ = 0;
     std::optional<CaptureReport> last_;
     std::uint64_t halves_capture_ = 0;

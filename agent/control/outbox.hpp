@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -49,7 +50,8 @@ private:
 struct Letter {
     std::string identity;
     MessageBytes bytes;
-    std::uint64_t leads = 0;  ///< the capture that this reply gives its receiver the lead of
+    std::uint64_t leads = 0;       ///< the capture that this reply gives its receiver the lead of
+    std::shared_ptr<void> held{};  ///< released once the bytes are on the network, or dropped
 };
 
 /// @thread thread-safe

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <thread>
+#include <unordered_set>
 #include <utility>
 
 #include "agent/control/endpoint.hpp"
@@ -15,8 +16,14 @@ using schema::ErrorCode;
 using Clock = std::chrono::steady_clock;
 
 constexpr Milliseconds kTick{100};
-constexpr Milliseconds kTouch{500};  ///< between pings while waiting
+constexpr Milliseconds kTouch{500};  ///< between pings while waiting, of so many nodes:
+constexpr int kNodesForTouch = 1000;
+constexpr Milliseconds kMostTouch{2000};
+constexpr Milliseconds kProbe{200};
+constexpr Milliseconds kForEach{2};  ///< what a node adds to a round's limit
 constexpr Milliseconds kPingLimit{1000};
+constexpr std::size_t kPingedAtOnce = 8;
+constexpr std::size_t kMostInARow = 256;  ///< messages before the clock is looked at
 constexpr Milliseconds kMeetLimit{2000};
 
 Error gone(const NodeState& node, const std::string& action, Milliseconds after) {
@@ -25,15 +32,11 @@ Error gone(const NodeState& node, const std::string& action, Milliseconds after)
                                      " ms; is it stopped, or its machine overloaded?"};
 }
 
-bool is_refused(const Error& error) {
-    return error.code == ErrorCode::kRefused;
-}
-
 }  // namespace
 
 Roster::Roster(NodeService& own, zmq::context_t& context, std::function<void()> tick,
                const Event& nudge)
-    : own_(own), context_(context), tick_(std::move(tick)), nudge_(nudge) {
+    : own_(own), links_(context), tick_(std::move(tick)), nudge_(nudge) {
     NodeState state;
     state.endpoint = own.identity().endpoint;
     state.name = own.engine().options().node;
@@ -46,39 +49,38 @@ Roster::Roster(NodeService& own, zmq::context_t& context, std::function<void()> 
     nodes_.push_back(std::move(state));
 }
 
+void Roster::no_longer_wait(NodeState& node) {
+    if (std::exchange(node.waiting_for_, 0) != 0) --waiting_;
+}
+
 void Roster::drop(NodeState& node, Error error) {
     node.taking_part = false;
-    node.waiting_for_ = 0;
+    no_longer_wait(node);
     node.error = std::move(error);
 }
 
-void Roster::add_peer(const std::string& endpoint) {
-    const bool known = std::any_of(nodes_.begin(), nodes_.end(), [&](const NodeState& node) {
-        return node.endpoint == endpoint;
-    });
-    if (known) return;
-    NodeState state;
-    state.endpoint = endpoint;
-    state.name = endpoint;  // until it has told its own
-    // The job's, else the user's: an agent that was started without a job's name has that one.
-    const std::vector<Key> keys = own_.keys();
-    auto link = Link::connect(context_, endpoint, keys.empty() ? nullptr : &keys[0]);
-    for (std::size_t i = 1; i < keys.size() && !link && is_refused(link.error()); ++i)
-        link = Link::connect(context_, endpoint, &keys[i]);
-    if (link) {
-        state.link.emplace(std::move(*link));
-        nodes_.push_back(std::move(state));
-        return;
+void Roster::add_peers(const std::vector<std::string>& peers) {
+    std::unordered_set<std::string> known{own().endpoint};
+    std::vector<std::string> endpoints;
+    for (const std::string& peer : peers) {
+        if (known.insert(peer).second) endpoints.push_back(peer);
     }
-    // An endpoint without a socket is a peer all the same: the reply says what is wrong with it.
-    state.link.emplace(Link::unconnected(context_, endpoint));
-    nodes_.push_back(std::move(state));
-    drop(nodes_.back(), link.error());
+    // The job's key, else the user's: an agent that was started without a job's name has that one.
+    const auto connected = links_.connect(endpoints, own_.keys());
+    nodes_.reserve(endpoints.size() + 1);
+    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+        NodeState state;
+        state.endpoint = endpoints[i];
+        state.name = endpoints[i];  // until it has told its own
+        state.peer = i;
+        nodes_.push_back(std::move(state));
+        // An endpoint without a socket is a peer all the same: the reply says what is wrong with it.
+        if (!connected[i]) drop(nodes_.back(), connected[i].error());
+    }
 }
 
 void Roster::meet(const std::vector<std::string>& peers) {
-    nodes_.reserve(peers.size() + 1);
-    for (const std::string& peer : peers) add_peer(peer);
+    add_peers(peers);
     Round round;
     round.action = "ask who it is";
     round.limit = round.silence = kMeetLimit;
@@ -128,23 +130,25 @@ std::int64_t Roster::worst_rtt_ns() const {
     return worst;
 }
 
-bool Roster::waiting() const {
-    return std::any_of(nodes_.begin(), nodes_.end(),
-                       [](const NodeState& node) { return node.waiting_for_ != 0; });
+void Roster::ask(NodeState& node, const Round& round) {
+    if (node.own() || !node.taking_part) return;
+    const std::uint64_t id = ++last_id_;
+    const MessageBytes bytes = round.request(node, id);
+    if (bytes.empty()) return;
+    // A question that is asked again and again must not make one that is silent look alive.
+    if (!round.may_fail) node.heard_ = Clock::now();
+    node.waiting_for_ = id;
+    ++waiting_;
+    if (auto sent = links_.send(node.peer, bytes); !sent) drop(node, sent.error());
+}
+
+void Roster::ask_more(const Round& round) {
+    while (waiting_ < round.at_once && asked_ < nodes_.size()) ask(nodes_[asked_++], round);
 }
 
 void Roster::run(const Round& round) {
-    const SteadyTime limit = Clock::now() + round.limit;
-    for (NodeState& node : nodes_) {
-        if (node.own() || !node.taking_part) continue;
-        const std::uint64_t id = node.link->next_id();
-        const MessageBytes bytes = round.request(node, id);
-        if (bytes.empty()) continue;
-        // A question that is asked again and again must not make one that is silent look alive.
-        if (!round.may_fail) node.heard_ = Clock::now();
-        node.waiting_for_ = id;
-        if (auto sent = node.link->send(bytes); !sent) drop(node, sent.error());
-    }
+    const SteadyTime limit =
+        Clock::now() + round.limit + kForEach * static_cast<int>(nodes_.size());
     Event done;
     schema::Result<void> result;
     std::thread beside;
@@ -156,7 +160,12 @@ void Roster::run(const Round& round) {
             done.raise();
         });
     }
-    while (waiting() && Clock::now() < limit) pump(limit, nullptr, &round);
+    asked_ = 0;
+    ask_more(round);
+    while (waiting_ > 0 && Clock::now() < limit) {
+        pump(limit, nullptr, &round);
+        ask_more(round);
+    }
     give_up_late(round);
     while (own_runs) {
         pump(Clock::now() + kTick, &done, nullptr);
@@ -167,119 +176,153 @@ void Roster::run(const Round& round) {
 }
 
 void Roster::give_up_late(const Round& round) {
+    if (waiting_ == 0) return;
     for (NodeState& node : nodes_) {
         if (node.waiting_for_ == 0) continue;
-        node.waiting_for_ = 0;
+        no_longer_wait(node);
         if (!round.may_fail) drop(node, gone(node, round.action, round.limit));
+    }
+    // Where not all are asked at once: those whose turn has not come.
+    for (; asked_ < nodes_.size(); ++asked_) {
+        NodeState& node = nodes_[asked_];
+        if (node.taking_part && !round.may_fail) drop(node, gone(node, round.action, round.limit));
     }
 }
 
 /// Waits for messages until `until`, a tick, or `wake`; handles what came.
 void Roster::pump(SteadyTime until, const Event* wake, const Round* round) {
-    keep_in_touch(round);
     tick_();
     std::vector<zmq::pollitem_t> items;
-    std::vector<NodeState*> owners;
-    for (NodeState& node : nodes_) {
-        if (node.own() || !node.taking_part) continue;
-        items.push_back({node.link->socket().handle(), 0, ZMQ_POLLIN, 0});
-        owners.push_back(&node);
-    }
+    links_.add_to(items);
     if (wake != nullptr) items.push_back({nullptr, wake->fd(), ZMQ_POLLIN, 0});
     const auto left = std::chrono::duration_cast<Milliseconds>(until - Clock::now());
     // The C function: an interrupted wait is no exception, the callers look at the clock anyway.
     ::zmq_poll(items.data(), static_cast<int>(items.size()),
                std::clamp(left + Milliseconds(1), Milliseconds(0), kTick).count());
-    for (std::size_t i = 0; i < owners.size(); ++i) {
-        if ((items[i].revents & ZMQ_POLLIN) != 0) read(*owners[i], round);
+    read(round);
+    // After the reading: who has answered while this thread was busy is not silent.
+    keep_in_touch(round);
+}
+
+void Roster::read(const Round* round) {
+    for (std::size_t i = 0; i < kMostInARow; ++i) {
+        auto frame = links_.receive();
+        if (!frame) return;
+        const Nanoseconds received = leader_now();
+        NodeState& node = nodes_[frame->peer + 1];
+        if (!node.taking_part) continue;
+        if (frame->parts) {
+            drop(node, {ErrorCode::kInput, "read a reply of " + node.endpoint +
+                                               ": it has several parts; is that an agent?"});
+            continue;
+        }
+        auto message = unpack_message(
+            {static_cast<const std::uint8_t*>(frame->body.data()), frame->body.size()});
+        if (message)
+            take(node, *message, received, round);
+        else
+            drop(node, message.error());
     }
 }
 
 void Roster::send_ping(NodeState& node) {
-    node.ping_id_ = node.link->next_id();
+    node.ping_id_ = ++last_id_;
+    node.pinged_ = Clock::now();
+    const MessageBytes bytes = pack(node.ping_id_, fbs::PingRequestT{});
     node.ping_sent_ = leader_now();
-    (void)node.link->send(pack(node.ping_id_, fbs::PingRequestT{}));
+    (void)links_.send(node.peer, bytes);
+}
+
+/// Between pings while waiting; thousands of nodes are asked less often.
+Milliseconds Roster::touch() const {
+    return std::clamp(kTouch * static_cast<int>(nodes_.size()) / kNodesForTouch, kTouch,
+                      kMostTouch);
 }
 
 void Roster::keep_in_touch(const Round* round) {
     const SteadyTime now = Clock::now();
-    if (now - last_touch_ >= kTouch) {
+    if (measuring_ || now - last_look_ < kTick) return;
+    last_look_ = now;
+    if (now - last_touch_ >= touch()) {
         last_touch_ = now;
         for (NodeState& node : nodes_) {
             if (!node.own() && node.taking_part) send_ping(node);
         }
     }
     if (round == nullptr) return;
+    bool probed = false;
     for (NodeState& node : nodes_) {
         if (node.waiting_for_ == 0) continue;
-        if (now - node.heard_ > round->silence) {
+        if (now - node.heard_ > round->silence + touch() - kTouch) {
             drop(node, gone(node, round->action, round->silence));
-        } else if (now - node.heard_ > 2 * kTouch) {
-            if (auto alive = node.link->probe(); !alive) drop(node, alive.error());
+        } else if (!probed && now - node.heard_ > 2 * touch()) {
+            // One that takes time a look: the others' messages wait meanwhile.
+            probed = is_tcp(node.endpoint);
+            if (auto alive = probe_endpoint(node.endpoint, kProbe); !alive)
+                drop(node, alive.error());
         }
     }
 }
 
-void Roster::read(NodeState& node, const Round* round) {
-    while (node.taking_part) {
-        auto message = node.link->receive(Clock::now());
-        if (!message) return drop(node, message.error());
-        if (!*message) return;
-        take(node, **message, round);
-    }
-}
-
-void Roster::take(NodeState& node, fbs::MessageT& message, const Round* round) {
+void Roster::take(NodeState& node, fbs::MessageT& message, Nanoseconds received,
+                  const Round* round) {
     node.heard_ = Clock::now();
-    if (const auto* ping = content_as<fbs::PingReplyT>(message)) {
-        // Read late, after whatever else was in the queue: a wide sample, and honest about it.
-        if (message.id == node.ping_id_)
-            node.during.push_back({node.ping_sent_, {ping->node_ns}, leader_now()});
-        return;
-    }
+    const auto* ping = content_as<fbs::PingReplyT>(message);
+    // Read late, after whatever else was in the queue: a wide sample, and honest about it.
+    if (ping != nullptr && message.id == node.ping_id_)
+        return take_ping(node, {node.ping_sent_, {ping->node_ns}, received});
     if (message.id != node.waiting_for_ || round == nullptr) return;
-    node.waiting_for_ = 0;
+    no_longer_wait(node);
     if (const auto* error = content_as<fbs::ErrorReplyT>(message)) {
         return round->may_fail ? void() : drop(node, error_of(*error));
     }
     round->reply(node, message);
 }
 
-schema::Result<PingSample> Roster::ping_once(NodeState& node) {
-    const std::uint64_t id = node.link->next_id();
-    const MessageBytes bytes = pack(id, fbs::PingRequestT{});
-    const SteadyTime deadline = Clock::now() + kPingLimit;
-    const Nanoseconds sent = leader_now();
-    if (auto result = node.link->send(bytes); !result) return result.error();
-    while (Clock::now() < deadline) {
-        auto message = node.link->receive(deadline);
-        const Nanoseconds received = leader_now();
-        if (!message) return message.error();
-        if (!*message || (*message)->id != id) continue;
-        if (const auto* ping = content_as<fbs::PingReplyT>(**message))
-            return PingSample{sent, {ping->node_ns}, received};
-        return Error{ErrorCode::kInput,
-                     "ping " + node.endpoint + ": it answered something else; is it an agent?"};
+void Roster::take_ping(NodeState& node, const PingSample& sample) {
+    node.ping_id_ = 0;
+    if (!node.epoch_) return node.during.push_back(sample);
+    node.epoch_->add(sample);
+    if (!node.epoch_->done()) send_ping(node);
+}
+
+void Roster::end_epoch(NodeState& node, std::vector<PingSample> NodeState::*samples) {
+    const std::vector<PingSample> epoch = node.epoch_->samples();
+    node.epoch_.reset();
+    node.ping_id_ = 0;
+    if (epoch.empty()) {
+        // Before the capture a node without a clock is no use; after it its dump still is.
+        if (samples == &NodeState::before) drop(node, gone(node, "ping", kPingLimit));
+        return;
     }
-    return gone(node, "ping", kPingLimit);
+    auto& kept = node.*samples;
+    kept.insert(kept.end(), epoch.begin(), epoch.end());
+    if (samples != &NodeState::before) return;
+    const Nanoseconds now = epoch.back().node_ns;
+    node.rough = measure_clock(kept, {}, {}, {now, now}).correction;
 }
 
 void Roster::ping_all(std::vector<PingSample> NodeState::*samples) {
-    for (NodeState& node : nodes_) {
-        if (node.own() || !node.taking_part) continue;
-        auto epoch = ping_epoch([&] { return ping_once(node); }, PingPlan{});
-        tick_();
-        if (!epoch) {
-            // Before the capture a node without a clock is no use; after it its dump still is.
-            if (samples == &NodeState::before) drop(node, epoch.error());
-            continue;
+    std::vector<NodeState*> under_way;
+    measuring_ = true;
+    for (std::size_t next = 1; next < nodes_.size() || !under_way.empty();) {
+        for (; next < nodes_.size() && under_way.size() < kPingedAtOnce; ++next) {
+            NodeState& node = nodes_[next];
+            if (!node.taking_part) continue;
+            node.epoch_.emplace(PingPlan{});
+            send_ping(node);
+            under_way.push_back(&node);
         }
-        auto& kept = node.*samples;
-        kept.insert(kept.end(), epoch->begin(), epoch->end());
-        if (samples != &NodeState::before) continue;
-        const Nanoseconds now = epoch->back().node_ns;
-        node.rough = measure_clock(kept, {}, {}, {now, now}).correction;
+        if (!under_way.empty()) pump(Clock::now() + kTick, nullptr, nullptr);
+        const SteadyTime now = Clock::now();
+        std::erase_if(under_way, [&](NodeState* node) {
+            const bool late = now - node->pinged_ > kPingLimit;
+            if (node->taking_part && !late && !node->epoch_->done()) return false;
+            if (node->taking_part) end_epoch(*node, samples);
+            return true;
+        });
     }
+    measuring_ = false;
 }
 
 bool Roster::wait_until(Nanoseconds leader_ns) {

@@ -14,17 +14,17 @@
 
 #include "agent/clock/model.hpp"
 #include "agent/clock/ping.hpp"
-#include "agent/control/link.hpp"
 #include "agent/control/node_service.hpp"
 #include "agent/control/outbox.hpp"
+#include "agent/control/peer_links.hpp"
 #include "agent/correlate/halves.hpp"
 
 namespace ringside::agent {
 
-/// One node of a capture. The first is the leader's own: it has no link.
+/// One node of a capture. The first is the leader's own.
 struct NodeState {
     std::string endpoint;
-    std::optional<Link> link;
+    std::size_t peer = kOwn;  ///< its place among the peers
     std::string name;
     std::string host;
     bool taking_part = true;
@@ -43,13 +43,16 @@ struct NodeState {
     std::optional<fbs::StopReplyT> stopped;
     std::vector<Half> halves;
 
-    bool own() const { return !link; }
+    static constexpr std::size_t kOwn = ~std::size_t{0};
+    bool own() const { return peer == kOwn; }
 
 private:
     friend class Roster;
     std::uint64_t waiting_for_ = 0;  // the id of a request under way
     std::uint64_t ping_id_ = 0;      // of a ping under way
     Nanoseconds ping_sent_;
+    std::optional<PingEpoch> epoch_;  // under way
+    SteadyTime pinged_;
     SteadyTime heard_;
 };
 
@@ -63,7 +66,9 @@ struct Round {
     std::function<schema::Result<void>(NodeState& own)> own;
     /// Whoever does not answer it in time, or by an error, takes part all the same, as long as it answers pings; `reply` is not called for it.
     bool may_fail = false;
-    Milliseconds limit{10'000};   ///< for the whole round
+    Milliseconds limit{10'000};  ///< for the whole round of a few nodes; each adds a little
+    std::size_t at_once =
+        ~std::size_t{0};          ///< so many nodes are asked before the first has answered
     Milliseconds silence{5'000};  ///< a peer that answers no ping for so long is gone
 };
 
@@ -76,13 +81,15 @@ public:
            const Event& nudge);
 
     std::vector<NodeState>& nodes() { return nodes_; }
+    const std::vector<NodeState>& nodes() const { return nodes_; }
     NodeState& own() { return nodes_.front(); }
     const NodeState& own() const { return nodes_.front(); }
 
     /// Connects to the peers and asks each who it is. Those that don't answer take no part.
     void meet(const std::vector<std::string>& peers);
     void run(const Round& round);
-    /// One epoch of pings with each peer in turn, appended to `samples` of it.
+    /// One epoch of pings with each peer, appended to `samples` of it; a few peers at a time: what waits for others' pings makes a round trip, and so the bound,
+    /// longer.
     void ping_all(std::vector<PingSample> NodeState::*samples);
     /// Waits for a time of the leader's clock, pinging now and then.
     /// @return false where the nudge came first
@@ -95,23 +102,32 @@ public:
     std::int64_t worst_rtt_ns() const;
 
 private:
-    void add_peer(const std::string& endpoint);
+    void add_peers(const std::vector<std::string>& peers);
     void refuse_double_names();
-    bool waiting() const;
+    void ask(NodeState& node, const Round& round);
+    void ask_more(const Round& round);
+    void no_longer_wait(NodeState& node);
     void pump(SteadyTime until, const Event* wake, const Round* round);
     void keep_in_touch(const Round* round);
+    Milliseconds touch() const;
     void send_ping(NodeState& node);
-    void read(NodeState& node, const Round* round);
-    void take(NodeState& node, fbs::MessageT& message, const Round* round);
+    void read(const Round* round);
+    void take(NodeState& node, fbs::MessageT& message, Nanoseconds received, const Round* round);
     void give_up_late(const Round& round);
-    schema::Result<PingSample> ping_once(NodeState& node);
+    void take_ping(NodeState& node, const PingSample& sample);
+    void end_epoch(NodeState& node, std::vector<PingSample> NodeState::*samples);
 
     NodeService& own_;
-    zmq::context_t& context_;
+    PeerLinks links_;
     std::function<void()> tick_;
     const Event& nudge_;
     std::vector<NodeState> nodes_;
+    std::uint64_t last_id_ = 0;
+    std::size_t asked_ = 0;    // nodes that had their turn in the round
+    std::size_t waiting_ = 0;  // of those: whose answer is to come
+    bool measuring_ = false;   // nothing but the epochs' pings is sent
     SteadyTime last_touch_;
+    SteadyTime last_look_;
 };
 
 }  // namespace ringside::agent

@@ -38,6 +38,9 @@ void configure(zmq::socket_t& socket) {
     socket.set(zmq::sockopt::handshake_ivl, 3000);
     socket.set(zmq::sockopt::heartbeat_ivl, 5000);
     socket.set(zmq::sockopt::heartbeat_timeout, 15000);
+    // Another user is not served, whatever somebody has done to the modes of the socket's file and its directories. Root may do all anyway.
+    for (const uid_t user : {::geteuid(), uid_t{0}})
+        ::zmq_setsockopt(socket.handle(), ZMQ_IPC_FILTER_UID, &user, sizeof user);
     // A reply to a client that is gone is an error to count, not a silent loss.
     socket.set(zmq::sockopt::router_mandatory, true);
 }
@@ -48,13 +51,21 @@ Error not_a_request(const fbs::MessageT& message) {
                 " is no request that this agent takes; is it newer? install the same version"};
 }
 
+Error asks_too_often() {
+    return {ErrorCode::kRefused, "this agent answers a connection " +
+                                     std::to_string(static_cast<int>(kMostRequestsPerSecond)) +
+                                     " requests a second; ask less often"};
+}
+
 }  // namespace
 
 Server::Server(Engine& engine, AgentIdentity identity)
     : context_(1),
       socket_(context_, zmq::socket_type::router),
+      connections_(context_, socket_),
       service_(engine, std::move(identity)),
-      desk_(service_, context_, outbox_) {}
+      desk_(service_, context_, outbox_),
+      files_(engine.options().output_root) {}
 
 schema::Result<std::unique_ptr<Server>> Server::bind(Engine& engine, const ServerSetup& setup) {
     AgentIdentity identity;
@@ -94,8 +105,10 @@ void Server::serve(int stop_fd) {
     while (!shutdown_) {
         zmq::pollitem_t items[] = {{socket_.handle(), 0, ZMQ_POLLIN, 0},
                                    {nullptr, outbox_.fd(), ZMQ_POLLIN, 0},
-                                   {nullptr, stop_fd, ZMQ_POLLIN, 0}};
-        ::zmq_poll(items, 3, std::min(kLookUp, lease_lasts_).count());
+                                   {nullptr, stop_fd, ZMQ_POLLIN, 0},
+                                   {connections_.handle(), 0, ZMQ_POLLIN, 0}};
+        ::zmq_poll(items, 4, std::min(kLookUp, lease_lasts_).count());
+        if ((items[3].revents & ZMQ_POLLIN) != 0) connections_.look();
         if ((items[0].revents & ZMQ_POLLIN) != 0) receive_some();
         if ((items[1].revents & ZMQ_POLLIN) != 0) send_letters();
         if ((items[2].revents & ZMQ_POLLIN) != 0) break;
@@ -131,8 +144,11 @@ bool Server::receive_one() {
     zmq::message_t identity, body;
     if (!socket_.recv(identity, zmq::recv_flags::dontwait)) return false;
     if (!identity.more() || !socket_.recv(body)) return true;
+    const bool granted = connections_.taken(::zmq_msg_get(body.handle(), ZMQ_SRCFD));
+    const std::string sender = sender_of(body);
     if (body.more()) {
         ++counts_.parts;
+        if (granted) Audit::damaged(sender, "a message of more than one part");
         zmq::message_t rest;
         while (socket_.recv(rest) && rest.more()) {
         }
@@ -142,10 +158,17 @@ bool Server::receive_one() {
     auto message = unpack_message({static_cast<const std::uint8_t*>(body.data()), body.size()});
     if (!message) {
         ++counts_.damaged;
+        if (granted) Audit::damaged(sender, message.error().message);
         send({who, pack(0, error_reply(message.error()))});
         return true;
     }
+    if (!granted) {
+        ++counts_.too_often;
+        send({who, pack(message->id, error_reply(asks_too_often()))});
+        return true;
+    }
     ++counts_.requests;
+    audit_.asked(who, sender, *message);
     handle(who, std::move(*message));
     return true;
 }
@@ -165,6 +188,10 @@ void Server::handle(const std::string& identity, fbs::MessageT message) {
         case fbs::Content::ProcessesRequest:
         case fbs::Content::IterationsRequest:
             return hand_to(*queries_, identity, std::move(message));
+        case fbs::Content::PeersRequest:
+            return hand_to(*finder_, identity, std::move(message));
+        case fbs::Content::FetchRequest:
+            return give_file(identity, message);
         case fbs::Content::TraceRequest:
         case fbs::Content::CancelRequest:
             return lead(identity, message);
@@ -196,9 +223,9 @@ bool Server::answer_at_once(const std::string& identity, fbs::MessageT& message)
 void Server::hand_to(Worker& worker, const std::string& identity, fbs::MessageT message) {
     const std::uint64_t id = message.id;
     auto shared = std::make_shared<fbs::MessageT>(std::move(message));
-    const bool taken = worker.submit([this, identity, shared] {
+    const bool taken = worker.submit([this, identity, shared, counts = counts_] {
         Letter letter{identity, {}};
-        letter.bytes = work(*shared, letter.leads);
+        letter.bytes = work(*shared, counts, letter.leads);
         outbox_.post(std::move(letter));
     });
     if (taken) return;
@@ -209,7 +236,8 @@ void Server::hand_to(Worker& worker, const std::string& identity, fbs::MessageT 
 
 /// Runs on a worker's thread.
 /// @param leads  the capture that the client leads from now on; untouched if it is none
-MessageBytes Server::work(fbs::MessageT& message, std::uint64_t& leads) {
+MessageBytes Server::work(fbs::MessageT& message, const ServerCounts& counts,
+                          std::uint64_t& leads) {
     const std::uint64_t id = message.id;
     if (const auto* prepare = content_as<fbs::PrepareRequestT>(message)) {
         auto reply = service_.prepare(*prepare);
@@ -240,14 +268,25 @@ MessageBytes Server::work(fbs::MessageT& message, std::uint64_t& leads) {
         const auto reply = service_.iterations(*iterations);
         return reply ? pack(id, *reply) : pack(id, error_reply(reply.error()));
     }
-    if (message.content.type == fbs::Content::StatusRequest) {
-        fbs::StatusReplyT reply = status_reply(service_.engine(), service_.identity());
-        reply.leading = desk_.leading();
-        return pack(id, std::move(reply));
+    if (const auto* peers = content_as<fbs::PeersRequestT>(message)) {
+        auto reply = service_.peers(*peers);
+        return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
     }
+    if (message.content.type == fbs::Content::StatusRequest) return pack(id, status(counts));
     if (message.content.type == fbs::Content::ProcessesRequest)
         return pack(id, processes_reply(service_.engine()));
     return pack(id, error_reply(not_a_request(message)));
+}
+
+/// @param counts  as they were when it was asked: they are the loop's
+fbs::StatusReplyT Server::status(const ServerCounts& counts) const {
+    fbs::StatusReplyT reply = status_reply(service_.engine(), service_.identity());
+    reply.leading = desk_.leading();
+    if (reply.asker.empty()) reply.asker = desk_.asker();
+    reply.requests = counts.requests;
+    reply.refused = counts.refused;
+    reply.damaged = counts.damaged;
+    return reply;
 }
 
 void Server::lead(const std::string& identity, fbs::MessageT& message) {
@@ -262,25 +301,35 @@ void Server::lead(const std::string& identity, fbs::MessageT& message) {
                            : pack(message.id, error_reply(result.error()))});
 }
 
-void Server::send(const Letter& letter) {
+void Server::send(Letter letter) {
+    const fbs::ErrorReply* error = fbs::GetMessage(letter.bytes.data())->content_as_ErrorReply();
+    if (error != nullptr && error->code() == fbs::Code::RefusedCode) ++counts_.refused;
+    audit_.answered(letter.identity, letter.bytes);
+    const std::string identity = letter.identity;
+    const auto size = letter.bytes.size();
+    auto* const kept = new Letter(std::move(letter));
+    // Not copied: the letter is libzmq's until it has written it, and so it knows how long its place is held.
+    zmq::message_t body(
+        kept->bytes.data(), size, [](void*, void* hint) { delete static_cast<Letter*>(hint); },
+        kept);
     try {
         // Both parts or none: with `mandatory` the first one fails where the client is gone or reads nothing.
         const auto flags = zmq::send_flags::dontwait;
-        if (socket_.send(zmq::buffer(letter.identity), flags | zmq::send_flags::sndmore) &&
-            socket_.send(zmq::buffer(letter.bytes), flags)) {
+        if (socket_.send(zmq::buffer(identity), flags | zmq::send_flags::sndmore) &&
+            socket_.send(body, flags)) {
             return;
         }
     } catch (const zmq::error_t& error) {
-        spdlog::debug("reply of {} bytes not sent: {}", letter.bytes.size(), error.what());
+        spdlog::debug("reply of {} bytes not sent: {}", size, error.what());
     }
     ++counts_.unsent;
 }
 
 void Server::send_letters() {
-    for (const Letter& letter : outbox_.take()) {
+    for (Letter& letter : outbox_.take()) {
         // Only here: a prepare that was refused must not take the lease from the capture that runs.
         if (letter.leads != 0) lease_ = {letter.identity, letter.leads, Clock::now()};
-        send(letter);
+        send(std::move(letter));
     }
 }
 
@@ -304,6 +353,8 @@ schema::Result<void> Server::finish() {
     // With what they were asked before; nothing is asked of them any more.
     orders_.reset();
     queries_.reset();
+    files_.end();
+    files_worker_.reset();
     desk_.finish();
     schema::Result<void> result;
     if (service_.from_start_id() != 0) {
@@ -319,6 +370,8 @@ schema::Result<void> Server::finish() {
         order.stop_node_ns = service_.engine().node_now().value;
         if (auto stopped = service_.stop(order); !stopped) result = stopped.error();
     }
+    // Last: it may wait for Slurm or for a home that hangs, and the dump must not.
+    finder_.reset();
     send_letters();
     return result;
 }

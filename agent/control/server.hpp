@@ -12,6 +12,9 @@
 #include <zmq.hpp>
 
 #include "agent/capture/engine.hpp"
+#include "agent/control/audit.hpp"
+#include "agent/control/connections.hpp"
+#include "agent/control/file_parts.hpp"
 #include "agent/control/gate.hpp"
 #include "agent/control/key.hpp"
 #include "agent/control/lead_desk.hpp"
@@ -44,9 +47,11 @@ struct ServerSetup {
 /// Counters of what was not served.
 struct ServerCounts {
     std::uint64_t requests = 0;
-    std::uint64_t damaged = 0;  ///< no messages, or not verified
-    std::uint64_t parts = 0;    ///< messages of more than one part
-    std::uint64_t unsent = 0;   ///< replies that their client did not take
+    std::uint64_t refused = 0;    ///< answered so
+    std::uint64_t damaged = 0;    ///< no messages, or not verified
+    std::uint64_t parts = 0;      ///< messages of more than one part
+    std::uint64_t too_often = 0;  ///< beyond what a connection may ask a second
+    std::uint64_t unsent = 0;     ///< replies that their client did not take
 };
 
 /// @thread main thread
@@ -70,6 +75,7 @@ public:
     /// @errors Internal: a dump or an index could not be written
     schema::Result<void> finish();
     const ServerCounts& counts() const { return counts_; }
+    const Connections& connections() const { return connections_; }
 
 private:
     Server(Engine& engine, AgentIdentity identity);
@@ -83,9 +89,11 @@ private:
     void handle(const std::string& identity, fbs::MessageT message);
     bool answer_at_once(const std::string& identity, fbs::MessageT& message);
     void hand_to(Worker& worker, const std::string& identity, fbs::MessageT message);
-    MessageBytes work(fbs::MessageT& message, std::uint64_t& leads);
+    MessageBytes work(fbs::MessageT& message, const ServerCounts& counts, std::uint64_t& leads);
+    fbs::StatusReplyT status(const ServerCounts& counts) const;
+    void give_file(const std::string& identity, fbs::MessageT& message);
     void lead(const std::string& identity, fbs::MessageT& message);
-    void send(const Letter& letter);
+    void send(Letter letter);
     void send_letters();
     void check_lease();
     void check_socket_file();
@@ -99,6 +107,8 @@ private:
 
     zmq::context_t context_;
     zmq::socket_t socket_;
+    Connections connections_;
+    Audit audit_;
     std::string socket_file_;
     std::string far_endpoint_;
     std::future<std::optional<FarSetup>> far_;  ///< to come; without a state: no more
@@ -113,9 +123,13 @@ private:
     std::unique_ptr<Gate> gate_;  // with a tcp endpoint, far or near
     Outbox outbox_;
     LeadDesk desk_;
-    // Last: their tasks use all the others. Two, so that a status does not wait for a capture's end.
+    FileParts files_;
+    UnsentBytes unsent_;  ///< of files
+    // Last: their tasks use all the others. Four, so that a status waits neither for a capture's end, nor for a home or a Slurm, nor for files.
     std::unique_ptr<Worker> queries_ = std::make_unique<Worker>();
     std::unique_ptr<Worker> orders_ = std::make_unique<Worker>();
+    std::unique_ptr<Worker> finder_ = std::make_unique<Worker>();
+    std::unique_ptr<Worker> files_worker_ = std::make_unique<Worker>();
 };
 
 }  // namespace ringside::agent

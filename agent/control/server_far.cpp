@@ -55,6 +55,7 @@ schema::Result<void> Server::listen_far(const FarSetup& setup) {
     if (!bound) return bound;
     service_.take_key(setup.key);
     if (setup.note.member.empty()) return {};
+    service_.take_note({setup.note.member, setup.note.node, far_endpoint_});
     auto note = RendezvousNote::write({setup.note.member, setup.note.node, far_endpoint_});
     if (!note) return note.error();
     note_.emplace(std::move(*note));

@@ -125,14 +125,13 @@ TraceResult make_result(std::vector<NodeState>& nodes, Nanoseconds start_ns) {
     return result;
 }
 
-fbs::TraceReplyT trace_reply(TraceResult& result, const JoinResult& joined) {
+fbs::TraceReplyT trace_reply(TraceResult& result, const JoinCounts& counts) {
     fbs::TraceReplyT reply;
     for (std::uint32_t n = 0; n < result.captures.size(); ++n) {
         for (const ProcessOutcome& process : result.captures[n].processes)
             reply.verdicts.push_back(verdict_table(n, process));
         reply.nodes.push_back(std::make_unique<fbs::TraceNodeT>(std::move(result.nodes[n])));
     }
-    const JoinCounts& counts = joined.counts;
     reply.joined_requests = counts.joined_requests;
     reply.joined_replies = counts.joined_replies;
     reply.orphans = counts.orphans;

@@ -23,6 +23,6 @@ struct TraceResult {
 TraceResult make_result(std::vector<NodeState>& nodes, Nanoseconds start_ns);
 
 /// The reply, but for what only the run knows: ids and paths.
-fbs::TraceReplyT trace_reply(TraceResult& result, const JoinResult& joined);
+fbs::TraceReplyT trace_reply(TraceResult& result, const JoinCounts& counts);
 
 }  // namespace ringside::agent

@@ -1,5 +1,6 @@
 #include "agent/control/trace_run.hpp"
 
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -26,11 +27,13 @@ using Clock = std::chrono::steady_clock;
 constexpr Milliseconds kBetweenProgress{500};
 /// Stop requests leave this much before the instant that they name, begin requests at least.
 constexpr std::int64_t kAheadNs = 20 * kNsPerMillisecond;
+constexpr std::int64_t kAheadForEachNs = 50'000;  ///< and this for each node: one after the other
 /// To drain and write a large capture takes time; a node that is at it answers pings.
 constexpr Milliseconds kStopLimit{300'000};
 constexpr Milliseconds kAnswerLimit{10'000};
 constexpr std::uint32_t kAttachTimeoutMs = 2000;
 constexpr std::uint32_t kHalvesInPage = 20'000;
+constexpr std::size_t kPagesAtOnce = 32;  ///< megabytes each
 /// Before a start that was asked for, to measure clocks and attach; so long at most is waited for one.
 constexpr std::int64_t kBeforeStartNs = 3 * schema::kNsPerSecond;
 constexpr std::int64_t kFarthestStartNs = 3660 * schema::kNsPerSecond;
@@ -52,8 +55,11 @@ schema::Result<fbs::TraceReplyT> TraceRun::run() {
     if (auto checked = check_request(); !checked) return checked.error();
     if (auto waited = wait_for_start(); !waited) return waited.error();
     enter(fbs::Phase::Measuring, "measuring the nodes' clocks");
+    timed_until_ = Clock::now();
     roster_.meet(request_.peers);
+    took("meet");
     roster_.ping_all(&NodeState::before);
+    took("ping");
     if (request_.finish) {
         if (auto found = find_running(); !found) return found.error();
     } else {
@@ -61,19 +67,42 @@ schema::Result<fbs::TraceReplyT> TraceRun::run() {
             stop();
             return prepared.error();
         }
+        took("prepare");
         begin();
+        took("begin");
         capture();
+        took("capture");
     }
     enter(fbs::Phase::Draining, "draining and writing");
     stop();
+    took("stop");
     if (cancel_.discard() && !request_.finish) {
         return Error{ErrorCode::kRefused,
                      "trace " + name_ + ": cancelled as asked, nothing was kept"};
     }
     roster_.ping_all(&NodeState::after);
+    took("ping after");
     enter(fbs::Phase::Joining, "joining the nodes' calls");
     fetch_halves();
-    return conclude();
+    took("halves");
+    auto reply = conclude();
+    took("join");
+    say_times();
+    return reply;
+}
+
+void TraceRun::took(const char* phase) {
+    const SteadyTime now = Clock::now();
+    times_.push_back({phase, std::chrono::nanoseconds(now - timed_until_).count()});
+    timed_until_ = now;
+}
+
+void TraceRun::say_times() const {
+    std::string text;
+    for (const PhaseTime& time : times_)
+        text += std::string(text.empty() ? "" : ", ") + time.phase + " " +
+                std::to_string(time.ns / kNsPerMillisecond) + " ms";
+    spdlog::info("led trace {} over {} nodes: {}", name_, roster_.nodes().size(), text);
 }
 
 schema::Result<void> TraceRun::check_request() const {
@@ -156,6 +185,7 @@ schema::Result<void> TraceRun::prepare() {
     wanted.max_bytes = request_.max_bytes;
     wanted.compress = request_.compress;
     wanted.name = name_;
+    wanted.asker = request_.asker;
     wanted.attach_timeout_ms = kAttachTimeoutMs;
     wanted.history_ms = request_.history_ms;
     wanted.iterations = request_.iterations;
@@ -190,10 +220,14 @@ schema::Result<void> TraceRun::prepare() {
     return own.error;
 }
 
+std::int64_t TraceRun::ahead_ns() const {
+    return kAheadNs + static_cast<std::int64_t>(roster_.nodes().size()) * kAheadForEachNs;
+}
+
 void TraceRun::begin() {
     start_ns_ = {request_.start_time_ns != 0
                      ? request_.start_time_ns
-                     : roster_.leader_now().value + kAheadNs + 2 * roster_.worst_rtt_ns()};
+                     : roster_.leader_now().value + ahead_ns() + 2 * roster_.worst_rtt_ns()};
     Round round;
     round.action = "begin the capture";
     round.limit = kAnswerLimit;
@@ -226,7 +260,7 @@ void TraceRun::capture() {
     if (on) enter(fbs::Phase::Capturing, "capturing");
     if (on && request_.iterations != 0) return await_iterations();
     stop_ns_ = {start_ns_.value + request_.duration_ms * kNsPerMillisecond};
-    const bool whole = on && roster_.wait_until({stop_ns_.value - kAheadNs});
+    const bool whole = on && roster_.wait_until({stop_ns_.value - ahead_ns()});
     if (!whole) stop_ns_ = {std::max(roster_.leader_now().value + kAheadNs / 4, start_ns_.value)};
 }
 
@@ -290,6 +324,7 @@ void TraceRun::fetch_halves() {
     Round round;
     round.action = "read the nodes' halves";
     round.limit = Milliseconds(60'000);
+    round.at_once = kPagesAtOnce;
     bool more = true;
     round.request = [&](NodeState& node, std::uint64_t id) {
         if (!node.stopped || node.halves.size() >= node.stopped->halves_count)
@@ -339,17 +374,16 @@ schema::Result<std::string> TraceRun::index_directory() const {
 schema::Result<fbs::TraceReplyT> TraceRun::conclude() {
     TraceResult result = make_result(roster_.nodes(), start_ns_);
     say_missing_iterations(result.captures, request_.iterations_of, until_);
-    const JoinOptions options{capture_id_, true};
-    const JoinResult joined = join(result.captures, options);
+    auto directory = index_directory();
+    if (!directory) return directory.error();
+    auto index = IndexWriter::create(*directory);
+    if (!index) return index.error();
+    const JoinCounts joined = join(result.captures, {capture_id_, true}, **index);
     JobHeader header;
     header.job = own_.engine().options().job;
     header.leader = own_.engine().options().node;
     header.capture_id = capture_id_;
-    auto index = build_job_index(header, result.captures, joined);
-    if (!index) return index.error();
-    auto directory = index_directory();
-    if (!directory) return directory.error();
-    auto path = write_job_index(*directory, *index);
+    auto path = (*index)->finish(header, result.captures, joined);
     if (!path) return path.error();
     fbs::TraceReplyT reply = trace_reply(result, joined);
     add_missing(request_, reply);

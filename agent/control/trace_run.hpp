@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <zmq.hpp>
 
@@ -52,10 +53,19 @@ public:
     ///         Usage: also a start that is past or too far; Internal: as their messages say
     schema::Result<fbs::TraceReplyT> run();
 
+    /// What took how long: meet, ping, prepare, begin, capture, stop, ping, halves, join.
+    struct PhaseTime {
+        const char* phase;
+        std::int64_t ns;
+    };
+    const std::vector<PhaseTime>& times() const { return times_; }
+    const std::vector<NodeState>& nodes() const { return roster_.nodes(); }
+
 private:
     schema::Result<void> check_request() const;
     schema::Result<void> wait_for_start();
     schema::Result<void> prepare();
+    std::int64_t ahead_ns() const;
     void begin();
     void capture();
     void refuse_older_nodes();
@@ -66,6 +76,8 @@ private:
     void fetch_halves();
     schema::Result<fbs::TraceReplyT> conclude();
     schema::Result<std::string> index_directory() const;
+    void took(const char* phase);
+    void say_times() const;
     void enter(fbs::Phase phase, std::string text);
     void tell_progress();
 
@@ -83,6 +95,8 @@ private:
     fbs::Phase phase_ = fbs::Phase::Measuring;
     std::string phase_text_;
     SteadyTime last_told_;
+    std::vector<PhaseTime> times_;
+    SteadyTime timed_until_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace ringside::agent

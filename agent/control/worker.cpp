@@ -4,15 +4,13 @@
 
 namespace ringside::agent {
 
-Worker::Worker() : thread_([this] { run(); }) {}
-
 Worker::~Worker() {
     {
         const std::lock_guard lock(mutex_);
         ending_ = true;
     }
     changed_.notify_one();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
 }
 
 bool Worker::submit(std::function<void()> task) {
@@ -20,6 +18,7 @@ bool Worker::submit(std::function<void()> task) {
         const std::lock_guard lock(mutex_);
         if (tasks_.size() >= kMostTasks) return false;
         tasks_.push_back(std::move(task));
+        if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
     }
     changed_.notify_one();
     return true;

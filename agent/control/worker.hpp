@@ -1,5 +1,5 @@
 // One thread for what takes time in the engine (attaching, stopping, halves), so that the server's loop answers pings meanwhile. In order,
-// with a bounded queue.
+// with a bounded queue. The thread comes with the first task: most agents are asked for little.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@ namespace ringside::agent {
 
 class Worker {
 public:
-    Worker();
+    Worker() = default;
     /// Runs what is queued, then ends.
     ~Worker();
     Worker(const Worker&) = delete;

@@ -6,6 +6,7 @@ namespace ringside::agent {
 namespace {
 
 constexpr std::size_t kMostCommandBytes = 256;
+constexpr const char* kRankPrefix = "rank ";
 
 /// The command line as one text, cut where it gets long.
 std::string command_text(const ProcessReport& report) {
@@ -25,7 +26,32 @@ std::string command_text(const ProcessReport& report) {
     return text;
 }
 
+void add_worker(std::vector<std::string>& workers, const std::string& name) {
+    if (!name.empty() && std::find(workers.begin(), workers.end(), name) == workers.end())
+        workers.push_back(name);
+}
+
+/// Whether messages may name it: a rank in which MPI was found.
+bool has_mpi(const ProcessReport& report) {
+    return report.rank >= 0 && std::any_of(report.sources.begin(), report.sources.end(),
+                                           [](const SourceReport& source) {
+                                               return source.id == schema::SourceId::kMpi &&
+                                                      source.level != schema::SourceLevel::kAbsent;
+                                           });
+}
+
 }  // namespace
+
+std::string rank_name(int rank) {
+    return kRankPrefix + std::to_string(rank);
+}
+
+bool is_rank_name(std::string_view name) {
+    constexpr std::string_view kPrefix = kRankPrefix;
+    return name.size() > kPrefix.size() && name.starts_with(kPrefix) &&
+           std::all_of(name.begin() + kPrefix.size(), name.end(),
+                       [](char c) { return c >= '0' && c <= '9'; });
+}
 
 ProcessOutcome outcome_of(const ProcessReport& report) {
     ProcessOutcome outcome;
@@ -46,9 +72,8 @@ ProcessOutcome outcome_of(const ProcessReport& report) {
     outcome.bytes = report.bytes;
     outcome.sources = report.sources;
     outcome.executable = report.executable;
-    const bool named = std::find(outcome.workers.begin(), outcome.workers.end(),
-                                 report.worker_name) != outcome.workers.end();
-    if (!report.worker_name.empty() && !named) outcome.workers.push_back(report.worker_name);
+    add_worker(outcome.workers, report.worker_name);
+    if (has_mpi(report)) add_worker(outcome.workers, rank_name(report.rank));
     return outcome;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/capture/engine.hpp"
@@ -25,7 +26,7 @@ struct ProcessOutcome {
     std::uint64_t events = 0;
     std::uint64_t lost = 0;
     std::int64_t start_delay_ns = -1;
-    std::vector<std::string> workers;           ///< every RPC name that it went by
+    std::vector<std::string> workers;           ///< every name by which halves mean it
     std::optional<IterationReport> iterations;  ///< none: none were asked for
     int host_pid = 0;
     std::uint64_t bytes = 0;
@@ -54,6 +55,10 @@ struct NodeCapture {
 
     NodeClock node_clock() const { return {calibration, clock}; }
 };
+
+/// How messages name a process, and nothing else does: its rank in the job (schema/README.md, "Messages").
+std::string rank_name(int rank);
+bool is_rank_name(std::string_view name);
 
 /// What the join keeps of a process report.
 ProcessOutcome outcome_of(const ProcessReport& report);

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
+#include <utility>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -23,37 +23,8 @@ using flatbuffers::Offset;
 using schema::Error;
 using schema::ErrorCode;
 
-/// A Rpc table with both halves, as large as it gets; FlatBufferBuilder asserts at 2 GiB, so the size is known before.
-constexpr std::size_t kRpcBytes = 160;
-
-std::optional<fbs::HalfRef> half_ref(std::span<const NodeCapture> nodes,
-                                     const std::optional<HalfIndex>& at) {
-    if (!at) return std::nullopt;
-    const Half& half = nodes[at->node].halves[at->half];
-    return fbs::HalfRef(at->node, half.process, half.lane.index, half.lane.generation,
-                        half.position);
-}
-
-Offset<fbs::Rpc> add_rpc(FlatBufferBuilder& builder, std::span<const NodeCapture> nodes,
-                         const Call& call) {
-    const std::optional<fbs::HalfRef> client = half_ref(nodes, call.client);
-    const std::optional<fbs::HalfRef> server = half_ref(nodes, call.server);
-    fbs::RpcBuilder rpc(builder);
-    rpc.add_trace_hi(call.trace.hi);
-    rpc.add_trace_lo(call.trace.lo);
-    rpc.add_span(call.span.value);
-    rpc.add_parent(call.parent);
-    rpc.add_state(static_cast<fbs::RpcState>(call.state));
-    rpc.add_unfinished(call.unfinished);
-    rpc.add_reply(call.reply);
-    if (client) rpc.add_client(&*client);
-    if (server) rpc.add_server(&*server);
-    rpc.add_client_begin_ns(call.client_begin_ns);
-    rpc.add_server_begin_ns(call.server_begin_ns);
-    rpc.add_server_end_ns(call.server_end_ns);
-    rpc.add_client_end_ns(call.client_end_ns);
-    return rpc.Finish();
-}
+/// 1 MiB of them.
+constexpr std::size_t kCallsInFrame = 8192;
 
 Offset<fbs::Node> add_node(FlatBufferBuilder& builder, const NodeCapture& node, bool corrected) {
     const ClockCorrection& clock = node.clock;
@@ -94,23 +65,28 @@ Offset<fbs::ProcessVerdict> add_verdict(FlatBufferBuilder& builder, std::uint32_
 }
 
 void finish_index(FlatBufferBuilder& builder, const JobHeader& header, const JoinCounts& counts,
-                  const std::vector<Offset<fbs::Node>>& nodes,
-                  const std::vector<Offset<fbs::Rpc>>& rpcs,
-                  const std::vector<Offset<fbs::ProcessVerdict>>& verdicts) {
+                  std::span<const NodeCapture> captures,
+                  Offset<flatbuffers::Vector<const fbs::Call*>> calls, bool any_calls,
+                  std::uint32_t frames) {
+    std::vector<Offset<fbs::Node>> nodes;
+    std::vector<Offset<fbs::ProcessVerdict>> verdicts;
+    for (std::uint32_t n = 0; n < captures.size(); ++n) {
+        nodes.push_back(add_node(builder, captures[n], header.corrected));
+        for (const ProcessOutcome& process : captures[n].processes)
+            verdicts.push_back(add_verdict(builder, n, process));
+    }
     const auto job = builder.CreateString(header.job);
     const auto leader = builder.CreateString(header.leader);
     const auto nodes_at = builder.CreateVector(nodes);
-    const auto rpcs_at = builder.CreateVector(rpcs);
     const auto verdicts_at = builder.CreateVector(verdicts);
     fbs::JobIndexBuilder index(builder);
     index.add_version(schema::kJobVersion);
-    index.add_min_reader(1);
+    index.add_min_reader(any_calls ? schema::kJobVersion : schema::kPlainJobVersion);
     index.add_job(job);
     index.add_leader(leader);
     index.add_capture_id(header.capture_id);
     index.add_corrected(header.corrected);
     index.add_nodes(nodes_at);
-    index.add_rpcs(rpcs_at);
     index.add_verdicts(verdicts_at);
     index.add_joined_requests(counts.joined_requests);
     index.add_joined_replies(counts.joined_replies);
@@ -119,45 +95,13 @@ void finish_index(FlatBufferBuilder& builder, const JobHeader& header, const Joi
     index.add_unfinished(counts.unfinished);
     index.add_ambiguous(counts.ambiguous);
     index.add_order_violations(counts.order_violations);
+    index.add_calls(calls);
+    index.add_frames(frames);
     fbs::FinishJobIndexBuffer(builder, index.Finish());
 }
 
-Error too_large(std::size_t requests) {
-    return {ErrorCode::kInput, "make the job index: " + std::to_string(requests) +
-                                   " requests are more than a frame of " +
-                                   std::to_string(schema::kMaxFrameBytes >> 20) +
-                                   " MiB holds; the dumps are whole: capture for a shorter time, "
-                                   "or fewer processes (--pid)"};
-}
-
-/// A descriptor that closes itself.
-class File {
-public:
-    explicit File(int fd) : fd_(fd) {}
-    ~File() { close(); }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-    int fd() const { return fd_; }
-    int close() {
-        const int result = fd_ < 0 ? 0 : ::close(fd_);
-        fd_ = -1;
-        return result;
-    }
-
-private:
-    int fd_;
-};
-
-bool write_all(int fd, const void* data, std::size_t size) {
-    const auto* at = static_cast<const std::uint8_t*>(data);
-    while (size > 0) {
-        const ssize_t n = ::write(fd, at, size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        at += n;
-        size -= static_cast<std::size_t>(n);
-    }
-    return true;
+std::span<const std::uint8_t> bytes_of(const FlatBufferBuilder& builder) {
+    return {builder.GetBufferPointer(), builder.GetSize()};
 }
 
 Error write_error(const std::string& path, int cause) {
@@ -166,52 +110,92 @@ Error write_error(const std::string& path, int cause) {
                 "; make room or choose another --output, the dumps can be joined again"};
 }
 
-}  // namespace
-
-schema::Result<std::vector<std::uint8_t>> build_job_index(const JobHeader& header,
-                                                          std::span<const NodeCapture> nodes,
-                                                          const JoinResult& joined) {
-    if (joined.calls.size() * kRpcBytes > schema::kMaxFrameBytes * std::size_t{4})
-        return too_large(joined.calls.size());
-    FlatBufferBuilder builder(1 << 16);
-    std::vector<Offset<fbs::Rpc>> rpcs;
-    rpcs.reserve(joined.calls.size());
-    for (const Call& call : joined.calls) rpcs.push_back(add_rpc(builder, nodes, call));
-    std::vector<Offset<fbs::Node>> node_offsets;
-    std::vector<Offset<fbs::ProcessVerdict>> verdicts;
-    for (std::uint32_t n = 0; n < nodes.size(); ++n) {
-        node_offsets.push_back(add_node(builder, nodes[n], header.corrected));
-        for (const ProcessOutcome& process : nodes[n].processes)
-            verdicts.push_back(add_verdict(builder, n, process));
-    }
-    finish_index(builder, header, joined.counts, node_offsets, rpcs, verdicts);
-    if (builder.GetSize() > schema::kMaxFrameBytes) return too_large(joined.calls.size());
-    return std::vector<std::uint8_t>(builder.GetBufferPointer(),
-                                     builder.GetBufferPointer() + builder.GetSize());
+std::string temporary(const std::string& path) {
+    return path + ".partial";
 }
 
-schema::Result<std::string> write_job_index(const std::string& directory,
-                                            std::span<const std::uint8_t> index) {
-    const std::string path = directory + "/" + schema::kJobFileName;
-    const std::string temporary = path + ".partial";
-    if (index.size() > schema::kMaxFrameBytes) return too_large(0);
-    ::unlink(temporary.c_str());
-    File file(
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (file.fd() < 0) return write_error(path, errno);
-    const auto length = static_cast<std::uint32_t>(index.size());
-    const schema::FrameHeader frame{schema::kJobFrameMagic, length,
-                                    XXH3_64bits(index.data(), index.size())};
-    const char padding[8] = {};
-    const bool written = write_all(file.fd(), &frame, sizeof frame) &&
-                         write_all(file.fd(), index.data(), index.size()) &&
-                         write_all(file.fd(), padding, schema::frame_padding(length));
-    if (!written || file.close() != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
-        const int cause = errno;
-        ::unlink(temporary.c_str());
-        return write_error(path, cause);
+}  // namespace
+
+schema::Result<std::unique_ptr<IndexWriter>> IndexWriter::create(const std::string& directory) {
+    auto writer = std::make_unique<IndexWriter>();
+    writer->path_ = directory + "/" + schema::kJobFileName;
+    const std::string name = temporary(writer->path_);
+    ::unlink(name.c_str());
+    writer->fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (writer->fd_ < 0) return write_error(writer->path_, errno);
+    return writer;
+}
+
+IndexWriter::~IndexWriter() {
+    if (fd_ < 0) return;
+    ::close(fd_);
+    ::unlink(temporary(path_).c_str());
+}
+
+bool IndexWriter::write(const void* data, std::size_t size) {
+    const auto* at = static_cast<const std::uint8_t*>(data);
+    if (path_.empty()) bytes_.insert(bytes_.end(), at, at + size);
+    while (!path_.empty() && size > 0) {
+        const ssize_t n = ::write(fd_, at, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        at += n;
+        size -= static_cast<std::size_t>(n);
     }
-    return path;
+    return true;
+}
+
+void IndexWriter::append(std::span<const std::uint8_t> body) {
+    if (error_ != 0) return;
+    const auto length = static_cast<std::uint32_t>(body.size());
+    const schema::FrameHeader frame{schema::kJobFrameMagic, length,
+                                    XXH3_64bits(body.data(), body.size())};
+    const char padding[8] = {};
+    const bool written = write(&frame, sizeof frame) && write(body.data(), body.size()) &&
+                         write(padding, schema::frame_padding(length));
+    if (!written) error_ = errno;
+    ++frames_;
+}
+
+void IndexWriter::add(const fbs::Call& call) {
+    if (waiting_.size() == kCallsInFrame) flush();
+    waiting_.push_back(call);
+    ++calls_;
+}
+
+void IndexWriter::flush() {
+    FlatBufferBuilder builder((kCallsInFrame + 1) * sizeof(fbs::Call));
+    const auto calls = builder.CreateVectorOfStructs(waiting_);
+    fbs::JobIndexBuilder index(builder);
+    index.add_version(schema::kJobVersion);
+    index.add_min_reader(schema::kJobVersion);
+    index.add_calls(calls);
+    fbs::FinishJobIndexBuffer(builder, index.Finish());
+    append(bytes_of(builder));
+    waiting_.clear();
+}
+
+schema::Result<std::string> IndexWriter::finish(const JobHeader& header,
+                                                std::span<const NodeCapture> nodes,
+                                                const JoinCounts& counts) {
+    FlatBufferBuilder builder(1 << 16);
+    const auto calls = builder.CreateVectorOfStructs(waiting_);
+    finish_index(builder, header, counts, nodes, calls, calls_ > 0, frames_ + 1);
+    if (builder.GetSize() > schema::kMaxFrameBytes) {
+        return Error{
+            ErrorCode::kInput,
+            "make the job index: what is to be said of its processes is more than a frame of " +
+                std::to_string(schema::kMaxFrameBytes >> 20) +
+                " MiB holds; the dumps are whole: capture fewer processes (--pid)"};
+    }
+    append(bytes_of(builder));
+    if (path_.empty()) return std::string();
+    if (error_ == 0 && ::close(std::exchange(fd_, -1)) != 0) error_ = errno;
+    const std::string name = temporary(path_);
+    if (error_ == 0 && ::rename(name.c_str(), path_.c_str()) != 0) error_ = errno;
+    if (error_ == 0) return path_;
+    ::unlink(name.c_str());
+    return write_error(path_, error_);
 }
 
 }  // namespace ringside::agent

@@ -1,8 +1,8 @@
-// The job index: a joined capture as one FlatBuffer in one frame, written beside the leader's dump. The offline join takes the buffer
-// alone.
+// The job index: a joined capture's calls in frames, as they come, and a last frame with all else (schema/README.md, "A job index").
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,18 +19,43 @@ struct JobHeader {
     bool corrected = true;
 };
 
-/// @return the JobIndex, without its frame
-/// @errors Input: more requests than a frame of 64 MiB holds
-/// @thread thread-safe
-schema::Result<std::vector<std::uint8_t>> build_job_index(const JobHeader& header,
-                                                          std::span<const NodeCapture> nodes,
-                                                          const JoinResult& joined);
+/// Takes calls and writes them a frame at a time: to `<directory>/job.rsj`, under a temporary name until it is whole, or into memory.
+class IndexWriter final : public CallSink {
+public:
+    /// @param directory  exists
+    /// @errors Internal: no file can be made there
+    static schema::Result<std::unique_ptr<IndexWriter>> create(const std::string& directory);
+    /// Into memory: the same bytes as in a file.
+    IndexWriter() = default;
+    /// Without finish(): nothing is left behind.
+    ~IndexWriter() override;
+    IndexWriter(const IndexWriter&) = delete;
+    IndexWriter& operator=(const IndexWriter&) = delete;
 
-/// Writes `<directory>/job.rsj`: a temporary name first, then renamed, so that no half-written index stands under the final one.
-/// @param directory  exists
-/// @return the path
-/// @errors Internal: a write failed; nothing is left behind
-schema::Result<std::string> write_job_index(const std::string& directory,
-                                            std::span<const std::uint8_t> index);
+    void add(const fbs::Call& call) override;
+
+    /// The last frame, and the final name. Once.
+    /// @return the path; nothing in memory
+    /// @errors Internal: this or an earlier write failed; nothing is left behind. Input: more processes than a frame holds
+    schema::Result<std::string> finish(const JobHeader& header, std::span<const NodeCapture> nodes,
+                                       const JoinCounts& counts);
+
+    std::uint64_t calls() const { return calls_; }
+    /// In memory, after finish().
+    std::vector<std::uint8_t> take_bytes() { return std::move(bytes_); }
+
+private:
+    void flush();
+    void append(std::span<const std::uint8_t> body);
+    bool write(const void* data, std::size_t size);
+
+    std::string path_;  // empty: in memory
+    int fd_ = -1;
+    int error_ = 0;  // errno of the write that failed
+    std::uint64_t calls_ = 0;
+    std::uint32_t frames_ = 0;
+    std::vector<fbs::Call> waiting_;
+    std::vector<std::uint8_t> bytes_;
+};
 
 }  // namespace ringside::agent

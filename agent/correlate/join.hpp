@@ -1,45 +1,23 @@
-// Halves to calls: which client's half and which server's half are one request, which is whose parent, and what the ones without
-// their other are. Pure: the leader and the offline join call the same function.
+// Halves to calls as they come: which client's half and which server's half are one request, and what the ones without their other are.
+// Pure: the leader and the offline join use the same.
 //
-//   halves of all nodes -> pairs (by span id, then time) -> states (joined, orphan, cut, unfinished) -> tree (parents, trace ids)
+//   halves, in the order of their begins -> open halves -> a use of an id that no half can join any more -> pairs -> states -> CallSink
+//
+// Memory: what is open, and as much again. Parents and trees' trace ids are the reader's to find: they depend on calls that end later.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
-#include <vector>
+#include <string_view>
 
 #include "agent/correlate/halves.hpp"
-#include "schema/request_id.hpp"
+#include "schema/job_generated.h"
 
 namespace ringside::agent {
 
-/// As in job.fbs.
-enum class RpcState : std::uint8_t { kJoined = 0, kOrphan = 1, kCut = 2 };
-
-/// A half by its place in the input.
-struct HalfIndex {
-    std::uint32_t node = 0;
-    std::uint32_t half = 0;
-    auto operator<=>(const HalfIndex&) const = default;
-};
-
-/// One request: at least one of the two halves is there.
-struct Call {
-    schema::TraceId trace;
-    schema::SpanId span;
-    std::int32_t parent = -1;  ///< index in JoinResult::calls
-    RpcState state = RpcState::kCut;
-    bool unfinished = false;
-    bool reply = false;  ///< the server's end and the client's end are the two ends of one reply
-    std::optional<HalfIndex> client;
-    std::optional<HalfIndex> server;
-    std::int64_t client_begin_ns = 0;  ///< leader_ns, all four; 0: unknown
-    std::int64_t server_begin_ns = 0;
-    std::int64_t server_end_ns = 0;
-    std::int64_t client_end_ns = 0;
-};
+using RpcState = fbs::RpcState;
 
 struct JoinCounts {
     std::uint64_t joined_requests = 0;
@@ -58,17 +36,68 @@ struct JoinOptions {
     bool corrected = true;
 };
 
-struct JoinResult {
-    std::vector<Call> calls;  ///< by their first known begin
-    JoinCounts counts;
+/// HalfRef.node of a half that is not there.
+inline constexpr std::uint32_t kNoNode = ~0u;
+
+/// Where calls go, as they are joined: in no order that means anything.
+class CallSink {
+public:
+    virtual ~CallSink() = default;
+    virtual void add(const fbs::Call& call) = 0;
+};
+
+/// A half's begin.
+struct HalfBegin {
+    std::uint32_t process = 0;  ///< Join::process()
+    std::uint32_t peer = 0;     ///< Join::worker()
+    schema::LaneId lane;
+    std::uint64_t position = 0;
+    bool server = false;
+    schema::RequestId id;
+    std::uint64_t key = 0;
+    std::uint64_t parent_key = 0;
+    std::uint64_t ticks = 0;
+    std::uint64_t wire_id = 0;
 };
 
 /// A single pair whose times contradict each other by less than this beyond the bound is joined all the same and counted as an order
 /// violation: the clocks were wrong. By more, it is two requests that share an id (init_rpc takes far longer than this).
 inline constexpr std::int64_t kViolationGraceNs = 10'000'000;
 
-/// Joins a capture's halves. Time: sorting them; memory: some 100 bytes a half.
-/// @thread thread-safe
-JoinResult join(std::span<const NodeCapture> nodes, const JoinOptions& options);
+class Join {
+public:
+    /// @param nodes  borrowed, what they say of processes and clocks; their halves are not looked at
+    /// @param sink   borrowed
+    Join(std::span<const NodeCapture> nodes, const JoinOptions& options, CallSink& sink);
+    ~Join();
+
+    /// Numbers by which halves name their process and the worker on their other side.
+    std::uint32_t process(std::uint32_t node, std::uint32_t index);
+    std::uint32_t worker(std::string_view name);
+
+    void begin(const HalfBegin& half);
+    /// Ends the half of this key; where its begin is still to come, it takes it then.
+    void end(std::uint32_t process, std::uint64_t key, std::uint64_t ticks,
+             schema::RpcStatus status);
+    /// A begin and its end in one.
+    void whole(const HalfBegin& half, std::uint64_t end_ticks, schema::RpcStatus status);
+
+    /// Whatever comes from now on is of this time (leader_ns) or later. What lags behind all the same is taken, too, but may find its
+    /// other gone. Calls that can no longer change go to the sink: at once, or where that would cost more than it frees, soon.
+    void advance(std::int64_t now_ns);
+    /// Nothing comes any more.
+    JoinCounts finish();
+
+    /// Halves that are kept now, and the most that ever were.
+    std::size_t open() const;
+    std::size_t most_open() const;
+
+private:
+    class State;
+    std::unique_ptr<State> state_;
+};
+
+/// Joins halves that are in memory: the nodes' own.
+JoinCounts join(std::span<const NodeCapture> nodes, const JoinOptions& options, CallSink& sink);
 
 }  // namespace ringside::agent

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 namespace ringside::agent {
 namespace {
 
 constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::min() / 2;
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
-
-std::uint64_t process_key(std::uint32_t node, std::uint32_t process) {
-    return std::uint64_t{node} << 32 | process;
-}
+constexpr std::int64_t kFarBoundNs = std::numeric_limits<std::int64_t>::max() / 2;
 
 /// Whether what this process did was being recorded, had it done anything.
 bool was_recorded(const ProcessOutcome& process) {
@@ -29,103 +24,146 @@ bool was_recorded(const ProcessOutcome& process) {
 
 }  // namespace
 
-Sides::Sides(std::span<const NodeCapture> nodes, std::span<const TimedHalf> halves,
-             const PairBound& bounds)
-    : nodes_(nodes), halves_(halves), bounds_(bounds) {
+Sides::Sides(std::span<const NodeCapture> nodes, const PairBound& bounds)
+    : bounds_(bounds), waits_(nodes.size()) {
     for (std::uint32_t n = 0; n < nodes.size(); ++n) {
         const NodeClock clock = nodes[n].node_clock();
-        start_ns_.push_back(nodes[n].start_ticks == 0
-                                ? kAlways
-                                : clock.leader_ns(Ticks{nodes[n].start_ticks}).value);
-        for (const ProcessOutcome& process : nodes[n].processes) {
-            std::optional<std::int64_t> end_ns;
-            if (process.fate != Fate::kRunning)
-                end_ns = clock.leader_ns(Ticks{process.end_ticks}).value;
-            ends_[process_key(n, process.index)] = end_ns;
-            for (const std::string& worker : process.workers)
-                workers_[worker].push_back(
-                    {n, process.index, nodes[n].halves_complete && was_recorded(process), end_ns});
+        const auto leader_ns = [&](std::uint64_t ticks) {
+            return clock.leader_ns(Ticks{ticks}).value;
+        };
+        recordings_.push_back(
+            {nodes[n].start_ticks == 0 ? kAlways : leader_ns(nodes[n].start_ticks),
+             nodes[n].stop_ticks == 0 ? kNever : leader_ns(nodes[n].stop_ticks)});
+        bool workers = false;
+        for (const ProcessOutcome& outcome : nodes[n].processes) {
+            const std::uint32_t number = process(n, outcome.index);
+            if (outcome.fate != Fate::kRunning)
+                processes_[number].end_ns = leader_ns(outcome.end_ticks);
+            for (const std::string& name : outcome.workers)
+                workers_[worker(name)].processes.push_back(
+                    {number, nodes[n].halves_complete && was_recorded(outcome)});
+            workers |= !outcome.workers.empty();
         }
+        if (workers) nodes_with_workers_.push_back(n);
     }
 }
 
-const Half& Sides::source(const TimedHalf& half) const {
-    return nodes_[half.at.node].halves[half.at.half];
+std::uint32_t Sides::process(std::uint32_t node, std::uint32_t index) {
+    const auto [entry, added] = process_numbers_.try_emplace(
+        std::uint64_t{node} << 32 | index, static_cast<std::uint32_t>(processes_.size()));
+    if (added) processes_.push_back({node, index, {}, {}});
+    return entry->second;
+}
+
+std::uint32_t Sides::worker(std::string_view name) {
+    const auto [entry, added] =
+        worker_numbers_.try_emplace(std::string(name), static_cast<std::uint32_t>(workers_.size()));
+    if (added) workers_.push_back({is_rank_name(name), {}});
+    return entry->second;
 }
 
 /// Frameworks number a worker's calls as they are made. So a request that bears a number no smaller than that of a recorded call was
 /// made after it, inside the capture, although its client's half is missing.
-void Sides::count_calls() const {
-    if (std::exchange(counted_, true)) return;
-    for (const TimedHalf& half : halves_) {
-        if (half.server) continue;
-        calls_[process_key(half.at.node, half.process)].push_back(
-            {half.begin_ns, source(half).wire_id});
-    }
-    for (auto& [key, calls] : calls_) {
-        std::sort(calls.begin(), calls.end(),
-                  [](const Counted& a, const Counted& b) { return a.begin_ns < b.begin_ns; });
-        std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-        for (Counted& call : calls) {
-            least = std::min(least, call.least_wire_id);
-            call.least_wire_id = least;
-        }
-    }
+void Sides::count_call(const OpenHalf& client) {
+    if (names_rank(client.peer)) return;
+    auto& least = processes_[client.process].least_wire_ids;
+    auto after = least.upper_bound(client.begin_ns);
+    if (after != least.begin() && std::prev(after)->second <= client.wire_id) return;
+    while (after != least.end() && after->second >= client.wire_id) after = least.erase(after);
+    least.insert_or_assign(client.begin_ns, client.wire_id);
 }
 
-std::optional<std::int64_t> Sides::process_end_ns(std::uint32_t node, std::uint32_t process) const {
-    const auto found = ends_.find(process_key(node, process));
-    return found == ends_.end() ? std::nullopt : found->second;
+std::int64_t Sides::wait_ns(std::uint32_t node, std::uint32_t worker) {
+    std::vector<std::int64_t>& waits = waits_[node];
+    if (waits.size() <= worker) waits.resize(workers_.size(), -1);
+    if (waits[worker] >= 0) return waits[worker];
+    std::int64_t widest = 0;
+    const std::vector<Peer>& peers = workers_[worker].processes;
+    for (const Peer& peer : peers)
+        widest = std::max(widest, bounds_.between(node, processes_[peer.process].node));
+    if (peers.empty()) {
+        for (const std::uint32_t other : nodes_with_workers_)
+            widest = std::max(widest, bounds_.between(node, other));
+    }
+    return waits[worker] = later(widest, kViolationGraceNs);
 }
 
-RpcState Sides::state_of(const TimedHalf& half) const {
-    static const std::vector<Peer> kNobody;
-    const auto found = workers_.find(std::string_view(source(half).peer));
-    const std::vector<Peer>& peers = found == workers_.end() ? kNobody : found->second;
+RpcState Sides::state_of(const OpenHalf& half) const {
+    const std::vector<Peer>& peers = workers_[half.peer].processes;
+    if (names_rank(half.peer)) return half.server ? received_state(peers) : sent_state(half, peers);
     const bool died = std::any_of(peers.begin(), peers.end(),
                                   [&](const Peer& peer) { return died_before(half, peer); });
-    if (died) return RpcState::kOrphan;
+    if (died) return RpcState::Orphan;
     return half.server ? server_state(half, peers) : client_state(half, peers);
 }
 
 /// Whether the other side's process was gone before this half was over.
-bool Sides::died_before(const TimedHalf& half, const Peer& peer) const {
-    if (!peer.end_ns) return false;
-    if (!half.ended) return true;
-    return *peer.end_ns <= half.end_ns + std::min(bounds_.between(half.at.node, peer.node), kNever);
+bool Sides::died_before(const OpenHalf& half, const Peer& peer) const {
+    const Process& process = processes_[peer.process];
+    if (!process.end_ns) return false;
+    if (!half.ended()) return true;
+    return *process.end_ns <=
+           half.end_ns + std::min(bounds_.between(half.node, process.node), kFarBoundNs);
 }
 
-RpcState Sides::client_state(const TimedHalf& half, const std::vector<Peer>& peers) const {
-    if (source(half).status == schema::RpcStatus::kPeerGone && half.ended) return RpcState::kOrphan;
+RpcState Sides::client_state(const OpenHalf& half, const std::vector<Peer>& peers) const {
+    if (half.status == schema::RpcStatus::kPeerGone && half.ended()) return RpcState::Orphan;
     // Still open when the capture stopped: the request may be on its way. A caller that died is no longer waiting.
-    if (!half.ended && !process_end_ns(half.at.node, half.process)) return RpcState::kCut;
-    for (const Peer& peer : peers) {
-        const std::int64_t bound = bounds_.between(half.at.node, peer.node);
-        if (peer.recorded && half.begin_ns - bound >= start_ns_[peer.node])
-            return RpcState::kOrphan;
-    }
-    return RpcState::kCut;
+    if (!half.ended() && !processes_[half.process].end_ns) return RpcState::Cut;
+    const bool recorded = std::any_of(peers.begin(), peers.end(),
+                                      [&](const Peer& peer) { return began_recorded(half, peer); });
+    return recorded ? RpcState::Orphan : RpcState::Cut;
 }
 
-RpcState Sides::server_state(const TimedHalf& half, const std::vector<Peer>& peers) const {
+/// Whether the other side was being recorded when this half began.
+bool Sides::began_recorded(const OpenHalf& half, const Peer& peer) const {
+    const std::uint32_t node = processes_[peer.process].node;
+    return peer.recorded &&
+           half.begin_ns - bounds_.between(half.node, node) >= recordings_[node].start_ns;
+}
+
+/// A message that nobody was seen to receive lies where it was sent to, or is on its way, for as long as somebody there may still ask for it.
+RpcState Sides::sent_state(const OpenHalf& half, const std::vector<Peer>& peers) const {
+    if (half.status == schema::RpcStatus::kPeerGone && half.ended()) return RpcState::Orphan;
+    // A rank's children have its rank, too: all of them must be gone.
+    const bool never =
+        !peers.empty() && std::all_of(peers.begin(), peers.end(),
+                                      [&](const Peer& peer) { return never_received(half, peer); });
+    return never ? RpcState::Orphan : RpcState::Cut;
+}
+
+/// Whether this process ended without having received the message: before it was sent, or under our eyes.
+bool Sides::never_received(const OpenHalf& half, const Peer& peer) const {
+    const Process& process = processes_[peer.process];
+    if (!process.end_ns) return false;
+    if (later(*process.end_ns, bounds_.between(half.node, process.node)) <= half.begin_ns)
+        return true;
+    return began_recorded(half, peer) && *process.end_ns <= recordings_[process.node].stop_ns;
+}
+
+/// A message may lie for as long as its receiver likes: only who was recorded from the first instruction on has surely sent it inside the capture.
+RpcState Sides::received_state(const std::vector<Peer>& peers) const {
+    const bool seen = std::any_of(peers.begin(), peers.end(), [&](const Peer& peer) {
+        return peer.recorded && recordings_[processes_[peer.process].node].start_ns == kAlways;
+    });
+    return seen ? RpcState::Orphan : RpcState::Cut;
+}
+
+RpcState Sides::server_state(const OpenHalf& half, const std::vector<Peer>& peers) const {
     for (const Peer& peer : peers) {
-        if (peer.recorded && made_inside(half, peer)) return RpcState::kOrphan;
+        if (peer.recorded && made_inside(half, peer)) return RpcState::Orphan;
     }
-    return RpcState::kCut;
+    return RpcState::Cut;
 }
 
 /// Whether the call behind a server's half was made while its caller was being recorded.
-bool Sides::made_inside(const TimedHalf& half, const Peer& peer) const {
-    if (start_ns_[peer.node] == kAlways) return true;
-    count_calls();
-    const auto found = calls_.find(process_key(peer.node, peer.process));
-    if (found == calls_.end()) return false;
-    const std::int64_t latest = half.begin_ns + bounds_.between(half.at.node, peer.node);
-    const auto after =
-        std::upper_bound(found->second.begin(), found->second.end(), latest,
-                         [](std::int64_t ns, const Counted& call) { return ns < call.begin_ns; });
-    if (after == found->second.begin()) return false;
-    return std::prev(after)->least_wire_id <= source(half).wire_id;
+bool Sides::made_inside(const OpenHalf& half, const Peer& peer) const {
+    const Process& process = processes_[peer.process];
+    if (recordings_[process.node].start_ns == kAlways) return true;
+    const std::int64_t latest = half.begin_ns + bounds_.between(half.node, process.node);
+    const auto after = process.least_wire_ids.upper_bound(latest);
+    if (after == process.least_wire_ids.begin()) return false;
+    return std::prev(after)->second <= half.wire_id;
 }
 
 }  // namespace ringside::agent

@@ -257,6 +257,8 @@ void LaneDrainer::note(DrainScope& scope, const Unit& unit, std::uint64_t positi
         scope.halves.note_begin(half);
     } else if (unit.header.kind == RecordKind::kRpcEnd) {
         scope.halves.note_end(unit.record);
+    } else if (unit.header.kind == RecordKind::kIteration) {
+        scope.pace.take(unit.header.name, unit.record[1], unit.record[2]);
     } else if (schema::record_cells(unit.header.kind) == 0) {
         ++scope.unknown_records;
     }

@@ -12,6 +12,7 @@
 #include "agent/drain/accounts.hpp"
 #include "agent/drain/half_book.hpp"
 #include "agent/drain/iteration_book.hpp"
+#include "agent/drain/iteration_pace.hpp"
 #include "agent/drain/name_book.hpp"
 #include "agent/drain/sink.hpp"
 #include "schema/block_codec.hpp"
@@ -35,6 +36,7 @@ struct DrainScope {
     NameBook& names;
     HalfBook& halves;
     IterationBook& iterations;
+    IterationPace& pace;
     std::vector<LaneAccount>& accounts;
     std::vector<Block>& sealed;
     std::vector<std::vector<std::uint8_t>>& spares;  ///< emptied block buffers

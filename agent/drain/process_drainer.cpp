@@ -6,9 +6,8 @@ namespace ringside::agent {
 
 DrainScope ProcessDrainer::scope(DrainBuffers& buffers, const TickRange& range,
                                  std::uint64_t now_ticks) {
-    return DrainScope{*segment_, buffers, names_,   halves_,          iterations_,
-                      accounts_, sealed_, spares_,  unknown_records_, index_,
-                      keeping_,  range,   now_ticks};
+    return DrainScope{*segment_, buffers, names_,           halves_, iterations_, pace_, accounts_,
+                      sealed_,   spares_, unknown_records_, index_,  keeping_,    range, now_ticks};
 }
 
 void ProcessDrainer::start(std::uint32_t index) {
@@ -17,6 +16,7 @@ void ProcessDrainer::start(std::uint32_t index) {
     names_.clear();
     halves_.clear();
     iterations_ = {};
+    pace_ = {};
     accounts_.clear();
     forgotten_kept_ = forgotten_lost_ = bytes_ = 0;
     sealed_.clear();

@@ -68,6 +68,7 @@ public:
     const HalfBook& halves() const { return halves_; }
     IterationBook& iterations() { return iterations_; }
     const IterationBook& iterations() const { return iterations_; }
+    const IterationPace& pace() const { return pace_; }
     const std::vector<LaneAccount>& accounts() const { return accounts_; }
     std::uint64_t unknown_records() const { return unknown_records_; }
     std::uint64_t violations() const { return segment_ ? segment_->violations() : violations_; }
@@ -97,6 +98,7 @@ private:
     NameBook names_;
     HalfBook halves_;
     IterationBook iterations_;
+    IterationPace pace_;
     std::vector<LaneAccount> accounts_;
     std::uint64_t forgotten_kept_ = 0;  ///< of accounts that are not kept any more
     std::uint64_t forgotten_lost_ = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/attach/open_calls.hpp"
 #include "agent/attach/segment_facts.hpp"
 #include "agent/capture/engine.hpp"
 #include "agent/drain/accounts.hpp"
@@ -42,6 +43,7 @@ struct ProcessEndFacts {
     std::uint64_t violations = 0;
     std::int64_t start_delay_ns = -1;
     std::optional<IterationReport> iterations{};
+    OpenFacts open{};
 };
 
 /// A process as the dump tells of it.

@@ -39,9 +39,22 @@ flatbuffers::Offset<fbs::ProcessEnd> build_end(FlatBufferBuilder& builder,
                                                  report.count, report.first, report.begin_ticks,
                                                  report.end_ticks, report.beside);
     }
+    Offsets<fbs::OpenCall> calls;
+    for (const OpenCallFacts& call : end.open.calls) {
+        calls.push_back(fbs::CreateOpenCallDirect(
+            builder, call.tid, static_cast<std::uint8_t>(call.source), call.function.c_str(),
+            call.begin_ticks, call.group, call.sequence, call.peer, call.tag));
+    }
+    Offsets<fbs::Group> groups;
+    for (const GroupFacts& group : end.open.groups) {
+        groups.push_back(fbs::CreateGroupDirect(
+            builder, group.id, static_cast<std::uint8_t>(group.source), group.label.c_str(),
+            group.size, group.rank, group.job_rank, group.last));
+    }
     return fbs::CreateProcessEndDirect(builder, end.process, static_cast<fbs::Fate>(end.fate),
                                        end.ticks, &end.losses, end.violations, end.start_delay_ns,
-                                       iterations);
+                                       iterations, calls.empty() ? nullptr : &calls,
+                                       groups.empty() ? nullptr : &groups);
 }
 
 std::string host_name() {

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -30,7 +31,7 @@ std::string partial_name(const std::string& node) {
 DumpWriter::DumpWriter(OutputFolder folder, FrameFile file, DumpRequest request)
     : folder_(std::move(folder)), file_(std::move(file)), request_(std::move(request)) {
     if (request_.compress) packer_.emplace();
-    reserve_footer(0, 0);
+    reserve_end(0, 0, 0);
 }
 
 schema::Result<std::unique_ptr<DumpWriter>> DumpWriter::create(const DumpRequest& request) {
@@ -105,10 +106,13 @@ std::string DumpWriter::path() const {
     return folder_.path + "/" + final_name(request_.node);
 }
 
-void DumpWriter::reserve_footer(std::size_t lanes, std::size_t processes) {
+void DumpWriter::reserve_end(std::size_t lanes, std::size_t processes, std::size_t untold) {
     // Upper bounds of a LaneTotals and a ProcessEnd (its iterations' name of some 100 bytes) as FlatBuffers write them, and the rest of the chunk.
     constexpr std::size_t kLane = 112, kProcess = 448, kRest = 512;
-    footer_reserve_ = kRest + lanes * kLane + processes * kProcess;
+    // A process's last word is its first with an end, and perhaps another source's level.
+    constexpr std::size_t kLastWord = 512;
+    end_reserve_ =
+        kRest + lanes * kLane + processes * kProcess + untold * (process_bytes_ + kLastWord);
 }
 
 /// Builds a chunk with make(builder) and appends it.
@@ -124,7 +128,7 @@ bool DumpWriter::append(Make&& make, bool bounded) {
 bool DumpWriter::write(const flatbuffers::FlatBufferBuilder& chunk, bool bounded) {
     const std::uint64_t size = FrameFile::frame_bytes(chunk.GetSize());
     if (bounded && request_.max_bytes != 0 &&
-        file_.bytes() + size + footer_reserve_ > request_.max_bytes) {
+        file_.bytes() + size + end_reserve_ > request_.max_bytes) {
         full_ = true;
         return false;
     }
@@ -141,7 +145,10 @@ void DumpWriter::header(const DumpHeader& header) {
 
 void DumpWriter::process(const ProcessFacts& facts) {
     // Not bounded: a footer that speaks of a process which no chunk names would be worth little.
-    if (error_ == 0) append([&](auto& builder) { build_process(builder, facts); }, false);
+    if (error_ != 0) return;
+    const std::uint64_t before = file_.bytes();
+    append([&](auto& builder) { build_process(builder, facts); }, false);
+    process_bytes_ = std::max(process_bytes_, file_.bytes() - before);
 }
 
 void DumpWriter::names(const NamesBatch& batch) {
@@ -196,8 +203,17 @@ void DumpWriter::take_final_name(DumpReceipt& receipt) {
 DumpReceipt DumpWriter::finish(const DumpFooter& footer) {
     DumpReceipt receipt;
     receipt.path = folder_.path + "/" + partial_name(request_.node);
-    const bool ended =
-        append([&](auto& builder) { build_footer(builder, footer, file_.bytes()); }, false);
+    builder_.Clear();
+    build_footer(builder_, footer, file_.bytes());
+    if (request_.max_bytes != 0 &&
+        file_.bytes() + FrameFile::frame_bytes(builder_.GetSize()) > request_.max_bytes) {
+        // No room was kept for what waits: it is told only where there is some.
+        DumpFooter without = footer;
+        for (ProcessEndFacts& end : without.processes) end.open = {};
+        builder_.Clear();
+        build_footer(builder_, without, file_.bytes());
+    }
+    const bool ended = write(builder_, false);
     receipt.bytes = file_.bytes();
     // After a failed write the file keeps the name that says so, footer or not.
     if (ended && error_ == 0) take_final_name(receipt);

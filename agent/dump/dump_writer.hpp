@@ -78,8 +78,9 @@ public:
     void process(const ProcessFacts& facts) override;
     void names(const NamesBatch& batch) override;
     bool blocks(std::span<const Block* const> blocks) override;
-    /// Room that the bound keeps free, so that the footer always fits.
-    void reserve_footer(std::size_t lanes, std::size_t processes);
+    /// Room that the bound keeps free, so that the footer always fits, and what is still to be told of processes.
+    /// @param untold  processes of which there is a last word to come: process() once more each
+    void reserve_end(std::size_t lanes, std::size_t processes, std::size_t untold);
     /// The footer, the disk, the final name. Last, once.
     DumpReceipt finish(const DumpFooter& footer);
 
@@ -103,9 +104,10 @@ private:
     DumpRequest request_;
     flatbuffers::FlatBufferBuilder builder_{std::size_t{512} << 10};
     std::optional<Packer> packer_;
-    std::uint64_t footer_reserve_ = 0;
-    bool full_ = false;  ///< the bound is reached
-    int error_ = 0;      ///< errno of the write that failed
+    std::uint64_t end_reserve_ = 0;
+    std::uint64_t process_bytes_ = 0;  ///< of the greatest Process chunk so far
+    bool full_ = false;                ///< the bound is reached
+    int error_ = 0;                    ///< errno of the write that failed
 };
 
 }  // namespace ringside::agent

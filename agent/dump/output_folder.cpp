@@ -7,6 +7,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <utility>
+
+#include "agent/attach/beneath.hpp"
 
 namespace ringside::agent {
 namespace {
@@ -24,6 +27,15 @@ std::string absolute(const std::string& path) {
     return real ? real.get() : path;
 }
 
+/// Looked up from the root each time: who moves a folder away meanwhile takes no dump with it.
+FileHandle make_private(int root, int parent, const std::string& path, const std::string& part) {
+    constexpr mode_t kPrivate = 0700;
+    if (::mkdirat(parent, part.c_str(), kPrivate) != 0 && errno != EEXIST) return FileHandle();
+    FileHandle made = open_beneath(root, path, O_RDONLY | O_DIRECTORY);
+    if (made && !is_private_directory(made.get())) return FileHandle();
+    return made;
+}
+
 }  // namespace
 
 schema::Result<OutputFolder> OutputFolder::open(const std::string& root, const std::string& name) {
@@ -33,13 +45,13 @@ schema::Result<OutputFolder> OutputFolder::open(const std::string& root, const s
                                             "; make its parent or give another --output"};
     }
     // The root itself is the user's choice and may be a link; what lies beneath it is ours.
-    OutputFolder folder;
-    folder.path = absolute(root);
-    folder.directory = FileHandle(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!folder.directory) {
+    const FileHandle top(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!top) {
         return Error{ErrorCode::kUsage, "open output root " + root + ": " + error_text(errno) +
                                             "; give another --output"};
     }
+    OutputFolder folder{FileHandle(), absolute(root)};
+    int parent = top.get();
     for (std::size_t at = 0; at <= name.size();) {
         const std::size_t slash = std::min(name.find('/', at), name.size());
         const std::string part = name.substr(at, slash - at);
@@ -48,9 +60,9 @@ schema::Result<OutputFolder> OutputFolder::open(const std::string& root, const s
                           "a name has components joined by '/', none of them empty, '.' or '..'; "
                           "give another --name");
         }
-        FileHandle next = open_private_directory(folder.directory.get(), part.c_str());
+        FileHandle next = make_private(top.get(), parent, name.substr(0, slash), part);
         if (!next) {
-            if (errno == ELOOP || errno == ENOTDIR)
+            if (errno == ELOOP || errno == ENOTDIR || errno == EXDEV)
                 return refuse(root, name, "'" + part + "' is a link or a file; remove it");
             if (errno == EPERM)
                 return refuse(root, name, "'" + part + "' is not this user's alone; remove it");
@@ -58,6 +70,7 @@ schema::Result<OutputFolder> OutputFolder::open(const std::string& root, const s
                                                 error_text(errno) + "; give another --output"};
         }
         folder.directory = std::move(next);
+        parent = folder.directory.get();
         folder.path += "/" + part;
         at = slash + 1;
     }

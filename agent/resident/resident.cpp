@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -88,7 +89,8 @@ schema::Result<void> Resident::hold() {
     return {};
 }
 
-schema::Result<std::optional<ResidentJob>> Resident::serve(int stop_fd) {
+schema::Result<std::optional<ResidentJob>> Resident::serve(int stop_fd, int reload_fd,
+                                                           const std::function<void()>& reload) {
     pollfd stop{stop_fd, POLLIN, 0};
     while (::poll(&stop, 1, 0) == 0) {
         if (auto held = hold(); !held) {
@@ -97,20 +99,33 @@ schema::Result<std::optional<ResidentJob>> Resident::serve(int stop_fd) {
         }
         reap();
         if (auto job = look()) return job;
-        wait(stop_fd);
+        wait(stop_fd, reload_fd);
+        hand_on(reload_fd, reload);
     }
     end();
     return std::optional<ResidentJob>();
 }
 
-void Resident::wait(int stop_fd) const {
-    std::vector<pollfd> waiting = {{stop_fd, POLLIN, 0}, {notify_.get(), POLLIN, 0}};
+void Resident::wait(int stop_fd, int reload_fd) const {
+    std::vector<pollfd> waiting = {
+        {stop_fd, POLLIN, 0}, {reload_fd, POLLIN, 0}, {notify_.get(), POLLIN, 0}};
     for (const auto& [name, job] : jobs_) {
         if (job.ended) waiting.push_back({job.ended.get(), POLLIN, 0});
     }
     ::poll(waiting.data(), waiting.size(), kLookUpMs);
     alignas(inotify_event) std::array<char, 4096> drop;
     while (::read(notify_.get(), drop.data(), drop.size()) > 0) {
+    }
+}
+
+void Resident::hand_on(int reload_fd, const std::function<void()>& reload) const {
+    signalfd_siginfo drop;
+    bool any = false;
+    while (reload_fd >= 0 && ::read(reload_fd, &drop, sizeof drop) > 0) any = true;
+    if (!any) return;
+    reload();
+    for (const auto& [name, job] : jobs_) {
+        if (job.pid != 0) ::kill(job.pid, SIGHUP);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,9 +32,11 @@ public:
     Resident(Resident&&) = default;
 
     /// Starts agents until `stop_fd` is readable; then all of them have ended in order. They get SIGTERM too where this process dies.
+    /// @param reload_fd  SIGHUPs, as a signalfd; -1: none. `reload` is called for them, then they are handed on to its agents
     /// @return in a child: whose agent it is to be, once this object is gone; here: nothing
     /// @errors as open(): somebody has removed the root, and another holds the new one
-    schema::Result<std::optional<ResidentJob>> serve(int stop_fd);
+    schema::Result<std::optional<ResidentJob>> serve(int stop_fd, int reload_fd = -1,
+                                                     const std::function<void()>& reload = {});
 
 private:
     struct Job {
@@ -47,7 +50,8 @@ private:
 
     Resident(std::string root, std::string node) : root_(std::move(root)), node_(std::move(node)) {}
     schema::Result<void> hold();
-    void wait(int stop_fd) const;
+    void wait(int stop_fd, int reload_fd) const;
+    void hand_on(int reload_fd, const std::function<void()>& reload) const;
     void reap();
     std::optional<ResidentJob> look();
     bool needs_agent(const std::string& name, Job& job, int folder);

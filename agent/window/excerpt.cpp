@@ -1,10 +1,8 @@
 #include "agent/window/excerpt.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <csignal>
 
+#include "agent/attach/without_signals.hpp"
 #include "agent/dump/chunk_facts.hpp"
 #include "agent/window/block_part.hpp"
 #include "agent/window/piece_file.hpp"
@@ -53,12 +51,8 @@ void Excerpt::begin(const DumpHeader& header) {
 }
 
 void Excerpt::start() {
-    // Signals are for the thread that has asked for them.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const WithoutSignals without;
     thread_ = std::thread([this] { copy_all(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 std::uint64_t Excerpt::set_stop(std::uint64_t stop_ticks) {
@@ -175,7 +169,7 @@ void Excerpt::copy_blocks(const fbs::Blocks& blocks, const FrameRef& frame) {
         block.process = included_of(block.process)->index;
         list.push_back(&block);
     }
-    writer_->reserve_footer(lanes_.size(), included());
+    writer_->reserve_end(lanes_.size(), included(), included());
     const bool written = writer_->blocks(list);
     for (std::size_t i = 0; i < kept.size(); ++i) kept[i].process = window_indices[i];
     settle(kept, written, frame.facts.sealed_ticks);

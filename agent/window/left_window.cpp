@@ -102,7 +102,7 @@ private:
         std::vector<const Block*> list(kept.size());
         std::transform(kept.begin(), kept.end(), list.begin(),
                        [](const Block& block) { return &block; });
-        writer_.reserve_footer(turns_.size(), processes_.size());
+        writer_.reserve_end(turns_.size(), processes_.size(), 0);
         if (!list.empty()) writer_.blocks(list);
     }
 

@@ -54,7 +54,7 @@ bool matches(const AttributeEntry& entry, const AttributeSet& set) {
 
 AttributeId find_or_add(const AttributeSet& set) {
     const std::uint32_t hash = hash_of(set);
-    AttributeEntry* entries = entries_of(g_process.base);
+    AttributeEntry* entries = entries_of(segment_base());
     for (std::uint32_t probe = 0; probe < schema::kNameProbes; ++probe) {
         const std::uint32_t index = (hash + probe) % schema::kAttributeEntries;
         AttributeEntry& entry = entries[index];
@@ -81,7 +81,7 @@ AttributeId find_or_add(const AttributeSet& set) {
 
 AttributeId intern_attributes(const AttributeSet& set) {
     if (set.empty()) return {};
-    AttributeId id = make_table(g_process.base) ? find_or_add(set) : AttributeId{};
+    AttributeId id = make_table(segment_base()) ? find_or_add(set) : AttributeId{};
     if (id.value != 0) return id;
     count_loss(schema::Loss::kNamesFull);
     if (set.colour == 0 || !table_real.load(std::memory_order_relaxed)) return {};

@@ -125,7 +125,9 @@ void act_on(std::uint32_t word, Place place) {
     }
     // Without any framework there is nothing to wait for: the agent tells that by the levels and by attached_word staying behind.
     if (!any) return;
-    if (g_process.header->attached_word.load(std::memory_order_relaxed) != word) {
+    // One that a capture of others leaves alone has not done as ordered: it may be chosen yet, and be woken for that.
+    const bool left_alone = CaptureWord::unpack(word).on && !on;
+    if (!left_alone && g_process.header->attached_word.load(std::memory_order_relaxed) != word) {
         if (on) g_process.header->capture_clock = schema::take_snapshot(g_process.ticks_source);
         // SYNC(attached): clock and levels are there; pairs with the agent's acquire.
         g_process.header->attached_word.store(word, std::memory_order_release);

@@ -60,6 +60,8 @@ public:
     /// @param range  its name is not inline
     /// @return false: nothing has been done; use the other one
     bool begin_plain(const OpenRange& range);
+    /// begin_range() of one that began at `begin`, which its source has looked at anyway.
+    void begin_range_at(const OpenRange& range, Ticks begin);
     bool end_plain(std::uint64_t key);
 
     /// What an operator's end knows of it.
@@ -90,7 +92,13 @@ public:
     /// One half of an RPC begins. RpcBegin::ticks of 0 means now.
     void rpc_begin(const RpcBegin& begin);
     /// ... and ends, on any thread.
-    void rpc_end(SourceId source, std::uint64_t key, schema::RpcStatus status, std::uint64_t bytes);
+    /// @param at  when it did; 0: now
+    void rpc_end(SourceId source, std::uint64_t key, schema::RpcStatus status, std::uint64_t bytes,
+                 Ticks at = {});
+
+    /// Both at once, of one that is over: they are published as one, and lost as one.
+    /// @param end  0: now
+    void rpc_whole(const RpcBegin& begin, schema::RpcStatus status, Ticks end);
 
     /// From here on this thread serves that request; key 0: none. Nothing is written where nothing changes.
     void set_context(const Context& context);
@@ -157,7 +165,7 @@ private:
     void push_open(const OpenRange& range, Ticks begin);
     template <std::uint32_t kCells, class Write>
     bool end_innermost(std::uint64_t key, const Write& write);
-    [[gnu::cold]] void begin_with_care(const OpenRange& range);
+    [[gnu::cold]] void begin_with_care(const OpenRange& range, Ticks begin = {});
     [[gnu::cold]] bool end_with_care(std::uint64_t key, Ticks end);
     void begin_too_deep();
     void keep_inline_text(std::uint32_t entry);

@@ -3,6 +3,7 @@
 #include "inject/core/budget.hpp"
 #include "inject/core/capture.hpp"
 #include "inject/core/helper_thread.hpp"
+#include "inject/core/open_calls.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/segment_file.hpp"
 #include "inject/core/thread_entry.hpp"
@@ -21,6 +22,7 @@ namespace {
 void in_child() {
     const bool forgotten = forget_thread();
     reset_budget_after_fork();
+    reset_open_calls_after_fork();
     // No look at the loaded objects here: another thread may have held the loader's lock when the parent forked.
     // Nor at capture_word(): until the child has a segment it says off.
     const std::uint32_t word = g_process.control->capture_word.load(std::memory_order_acquire);

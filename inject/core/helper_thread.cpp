@@ -41,9 +41,6 @@ struct FutexWait {
 constexpr std::uint32_t kFutex32 = 2;
 constexpr std::uint32_t kFutexPrivate = 128;
 
-/// How long attached sources wait for their next turn, where any has turns.
-constexpr std::int64_t kTurnNs = 50 * schema::kNsPerMillisecond;
-
 /// Sleeps until either word differs from what was seen of it.
 /// @param for_turn  no longer than until the sources' next turn
 void wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen_word,
@@ -51,7 +48,7 @@ void wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen_
     timespec until{};
     if (for_turn) {
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += kTurnNs;
+        until.tv_nsec += schema::kTurnNs;
         if (until.tv_nsec >= schema::kNsPerSecond) {
             until.tv_nsec -= schema::kNsPerSecond;
             ++until.tv_sec;
@@ -64,7 +61,7 @@ void wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen_
         errno != ENOSYS)
         return;
     // Before 5.16 a thread waits on one word: the shared one. Objects loaded during a capture are looked for a few times a second.
-    const timespec period{0, for_turn ? kTurnNs : 200'000'000};
+    const timespec period{0, for_turn ? schema::kTurnNs : 200'000'000};
     syscall(SYS_futex, &word, FUTEX_WAIT, seen_word, (seen_word & 1) != 0 ? &period : nullptr);
 }
 

@@ -44,12 +44,16 @@ bool own_path(char* out) {
     return name != nullptr && realpath(name, out) != nullptr;
 }
 
-/// Whether `path` leads to this library, by whatever name.
-bool is_own(const char* path, const char* own) {
+/// By itself for its stack: a child of a process with the shim has our own path there, and needs none of it.
+[[gnu::noinline]] bool lead_to_one(const char* path, const char* own) {
     char resolved[PATH_MAX], own_resolved[PATH_MAX];
-    if (std::strcmp(path, own) == 0) return true;
     return realpath(path, resolved) != nullptr && realpath(own, own_resolved) != nullptr &&
            std::strcmp(resolved, own_resolved) == 0;
+}
+
+/// Whether `path` leads to this library, by whatever name.
+bool is_own(const char* path, const char* own) {
+    return std::strcmp(path, own) == 0 || lead_to_one(path, own);
 }
 
 void offer(const Injection& injection, const char* own) {

@@ -70,7 +70,7 @@ std::uint32_t take_bytes(std::uint32_t count) {
     } while (!used.compare_exchange_weak(offset, offset + count, std::memory_order_relaxed));
     if (offset + count > real_text_bytes.load(std::memory_order_relaxed)) {
         const int saved_errno = errno;
-        const bool made = populate_names(g_process.base, offset + count);
+        const bool made = populate_names(segment_base(), offset + count);
         errno = saved_errno;
         if (!made) return schema::kNameBytes;
     }
@@ -84,7 +84,7 @@ bool fill(NameEntry& entry, std::uint32_t hash, const char* text, std::uint32_t 
         entry.state.store(kFree, std::memory_order_release);  // SYNC(name)
         return false;
     }
-    std::byte* bytes = g_process.base + schema::kNameBytesOffset + offset;
+    std::byte* bytes = segment_base() + schema::kNameBytesOffset + offset;
     std::memcpy(bytes, text, length);
     bytes[length] = std::byte{0};
     entry.hash.store(hash, std::memory_order_relaxed);
@@ -106,7 +106,7 @@ bool matches(const NameEntry& entry, std::uint32_t hash, const char* text, std::
         return false;
     }
     const std::byte* bytes =
-        g_process.base + schema::kNameBytesOffset + entry.offset.load(std::memory_order_relaxed);
+        segment_base() + schema::kNameBytesOffset + entry.offset.load(std::memory_order_relaxed);
     return std::memcmp(bytes, text, length) == 0;
 }
 
@@ -144,7 +144,7 @@ void forget_names() {
 
 NameId intern_name(const char* text, std::uint32_t length, schema::AttributeId attribute) {
     const std::uint32_t hash = content_hash(text, length, attribute.value);
-    NameEntry* entries = entries_of(g_process.base);
+    NameEntry* entries = entries_of(segment_base());
     for (std::uint32_t probe = 0; probe < schema::kNameProbes; ++probe) {
         const std::uint32_t index = (hash + probe) % schema::kNameEntries;
         NameEntry& entry = entries[index];

@@ -44,8 +44,8 @@ schema::NameId intern_name(const char* text, std::uint32_t length, schema::Attri
 inline const char* name_text(schema::NameId id) {
     if (id.value - 1 >= schema::kNameEntries) return "";
     const auto* entries =
-        reinterpret_cast<const schema::NameEntry*>(g_process.base + schema::kNamesOffset);
-    return reinterpret_cast<const char*>(g_process.base + schema::kNameBytesOffset) +
+        reinterpret_cast<const schema::NameEntry*>(segment_base() + schema::kNamesOffset);
+    return reinterpret_cast<const char*>(segment_base() + schema::kNameBytesOffset) +
            entries[id.value - 1].offset.load(std::memory_order_relaxed);
 }
 

@@ -8,6 +8,7 @@
 #include "inject/core/budget.hpp"
 #include "inject/core/intern.hpp"
 #include "inject/core/process.hpp"
+#include "inject/core/segment_file.hpp"
 #include "inject/core/thread_names.hpp"
 #include "schema/lane_life.hpp"
 
@@ -78,19 +79,19 @@ LaneSize lane_size() {
 }
 
 LaneEntry& entry_of(std::uint32_t index) {
-    return reinterpret_cast<LaneEntry*>(g_process.base + schema::kLaneTableOffset)[index];
+    return reinterpret_cast<LaneEntry*>(segment_base() + schema::kLaneTableOffset)[index];
 }
 
 /// The page of the lane table that an entry lies on. Populating twice does no harm.
 bool populate_entry(std::uint32_t index) {
     constexpr std::uint64_t kMask = ~std::uint64_t{schema::kPageBytes - 1};
     const std::uint64_t offset = schema::kLaneTableOffset + index * sizeof(LaneEntry);
-    return populate(g_process.base + (offset & kMask), schema::kPageBytes);
+    return populate(segment_base() + (offset & kMask), schema::kPageBytes);
 }
 
 /// The names: before the first lane, of whichever thread.
 bool populate_tables() {
-    return names_ready() || populate_names(g_process.base, 1);
+    return names_ready() || populate_names(segment_base(), 1);
 }
 
 void store_name(LaneHeader& lane, const char* name) {
@@ -122,7 +123,7 @@ bool reuse_lane(ThreadLane& lane) {
         // SYNC(lane): pairs with the release in new_lane().
         const std::uint64_t offset = entry_of(i).offset.load(std::memory_order_acquire);
         if (offset == 0) continue;
-        auto* header = reinterpret_cast<LaneHeader*>(g_process.base + offset);
+        auto* header = reinterpret_cast<LaneHeader*>(segment_base() + offset);
         if (!schema::claim_lane(*header)) continue;
         describe_thread(*header);
         use_lane(lane, i, header,
@@ -175,7 +176,7 @@ bool new_lane(ThreadLane& lane) {
     const LaneSize size = lane_size();
     const std::uint64_t offset = take_room(size.bytes());
     if (offset == 0) return false;
-    auto* header = reinterpret_cast<LaneHeader*>(g_process.base + offset);
+    auto* header = reinterpret_cast<LaneHeader*>(segment_base() + offset);
     const std::uint32_t index = take_entry(header, size);
     if (index == schema::kMaxLanes) {
         give_room_back(offset, size.bytes());
@@ -193,7 +194,8 @@ bool new_lane(ThreadLane& lane) {
 }  // namespace
 
 bool acquire_lane(ThreadLane& lane) {
-    if (!has_segment() || pool() == nullptr || !populate_tables()) return false;
+    if (!has_segment() || pool() == nullptr || !map_whole_segment() || !populate_tables())
+        return false;
     return reuse_lane(lane) || new_lane(lane);
 }
 
@@ -204,7 +206,7 @@ void rename_lane(std::uint32_t tid, const char* name) {
         // SYNC(lane): pairs with the release in new_lane().
         const std::uint64_t offset = entry_of(i).offset.load(std::memory_order_acquire);
         if (offset == 0) continue;
-        auto* header = reinterpret_cast<LaneHeader*>(g_process.base + offset);
+        auto* header = reinterpret_cast<LaneHeader*>(segment_base() + offset);
         const bool used =
             schema::lane_state(header->state.load(std::memory_order_relaxed)) == LaneState::kUsed;
         if (used && header->tid.load(std::memory_order_relaxed) == tid) store_name(*header, name);

@@ -10,28 +10,28 @@ namespace ringside::inject {
 
 namespace {
 
-// What stands in while there is no segment. Zero pages: they cost nothing until something is counted in them.
-constinit schema::SegmentHeader spare_header{};
+// Zero pages, as the spare header: they cost nothing until something is counted in them.
 constinit schema::ControlPage spare_control{};
 
 }  // namespace
 
-constinit ProcessState g_process{&spare_header, nullptr, &spare_control, schema::TicksSource::kTsc};
+constinit schema::SegmentHeader g_spare_header{};
+constinit ProcessState g_process{&g_spare_header, nullptr, &spare_control,
+                                 schema::TicksSource::kTsc};
 constinit const std::atomic<std::uint32_t> kOffWord{0};
 constinit LivingPage g_living{};
 
-void set_segment(std::byte* base, const schema::ControlPage* control) {
-    if (base == nullptr || control == nullptr) {
+void set_segment(schema::SegmentHeader* header, const schema::ControlPage* control) {
+    if (header == nullptr || control == nullptr) {
         // SYNC(mapped): pairs with the acquire in capture_word_address().
         g_living.word_distance.store(0, std::memory_order_release);
         g_living.watched_word.store(0, std::memory_order_relaxed);
-        g_process.header = &spare_header;
+        g_living.open_calls.store(nullptr, std::memory_order_relaxed);
+        g_process.header = &g_spare_header;
         g_process.control = &spare_control;
-        g_process.base = nullptr;
         return;
     }
-    g_process.base = base;
-    g_process.header = reinterpret_cast<schema::SegmentHeader*>(base);
+    g_process.header = header;
     g_process.control = control;
     g_process.ticks_source = static_cast<schema::TicksSource>(g_process.header->ticks_source);
     // SYNC(mapped): pairs with the acquire in capture_word_address().

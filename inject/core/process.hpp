@@ -8,20 +8,24 @@
 #include <cstdint>
 
 #include "schema/control_page.hpp"
+#include "schema/open_calls.hpp"
 #include "schema/segment.hpp"
 #include "schema/ticks.hpp"
 
 namespace ringside::inject {
 
 struct ProcessState {
-    schema::SegmentHeader* header;       ///< never null
-    std::byte* base;                     ///< of the segment; null: none
+    schema::SegmentHeader* header;       ///< never null: a mapping of its own page alone
+    std::atomic<std::byte*> base;        ///< of the whole segment; null: not mapped yet, or none
     const schema::ControlPage* control;  ///< never null; all zero where there is none
     schema::TicksSource ticks_source;
 };
 
 /// The one of this process.
 extern ProcessState g_process;
+
+/// What stands in for the header while there is no segment.
+extern schema::SegmentHeader g_spare_header;
 
 /// A word that is always off.
 extern const std::atomic<std::uint32_t> kOffWord;
@@ -34,6 +38,8 @@ struct alignas(schema::kPageBytes) LivingPage {
     std::atomic<std::intptr_t> word_distance;
     /// A copy of the capture word while it is on and the helper thread watches for its end; else 0.
     std::atomic<std::uint32_t> watched_word;
+    /// Of the segment, once it is real; null: not yet, or never (open_calls.hpp).
+    std::atomic<schema::OpenCallsPage*> open_calls;
 };
 extern LivingPage g_living;
 
@@ -60,17 +66,24 @@ inline bool is_off_for_good() {
 /// Whether the segment is this process's own, and not that of a parent whose child no handler of ours saw.
 bool is_segments_process();
 
-/// Puts the segment and the control page in place of the private pages, or (nulls) the private pages back.
+/// Puts the segment's header and the control page in place of the private pages, or (nulls) the private pages back. The whole segment
+/// is as its caller has set it.
 /// @thread main thread, no hook running: the constructor, or a forked child before anything else
-void set_segment(std::byte* base, const schema::ControlPage* control);
+void set_segment(schema::SegmentHeader* header, const schema::ControlPage* control);
 
 /// Has the kernel empty the living page in children from now on. Before 4.14 it can't: there only fork() and vfork() are safe.
 /// @thread thread-safe, async-signal-safe
 void empty_living_page_in_children();
 
-/// Whether a segment is mapped.
+/// Whether there is a segment; what lies behind its header is mapped at the first need (map_whole_segment()).
 inline bool has_segment() {
-    return g_process.base != nullptr;
+    return g_process.header != &g_spare_header;
+}
+
+/// Where the segment begins; its header is there, too. Only where map_whole_segment() was successful: with a lane, or an id of a name.
+/// @thread thread-safe, async-signal-safe
+inline std::byte* segment_base() {
+    return g_process.base.load(std::memory_order_relaxed);
 }
 
 }  // namespace ringside::inject

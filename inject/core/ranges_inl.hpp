@@ -40,6 +40,12 @@ inline void ThreadLane::begin_range(SourceId source, std::uint8_t detail, NameId
     begin_with_care(copy);
 }
 
+inline void ThreadLane::begin_range_at(const OpenRange& range, Ticks begin) {
+    if (depth_ < fast_depth_ && range.name != schema::kInlineName) [[likely]]
+        return push_open(range, begin);
+    begin_with_care(range, begin);
+}
+
 /// @return the entry, or kOpenStackDepth
 inline std::uint32_t ThreadLane::find_open(std::uint64_t key) const {
     for (std::uint32_t i = depth_; i-- > 0;) {

@@ -97,7 +97,42 @@ void inherit(SegmentHeader& child, const SegmentHeader& parent) {
         child.sources[i].level.store(parent.sources[i].level.load(std::memory_order_relaxed),
                                      std::memory_order_relaxed);
     }
-    copy_names(reinterpret_cast<std::byte*>(&child), reinterpret_cast<const std::byte*>(&parent));
+}
+
+void* map_shared(const FileDescriptor& file, std::uint64_t bytes) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    return memory == MAP_FAILED ? nullptr : memory;
+}
+
+/// Moves a mapping over another one.
+bool put_over(void* memory, std::uint64_t bytes, void* over) {
+    return mremap(memory, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, over) != MAP_FAILED;
+}
+
+/// A forked child's: what it keeps of its parent's segment, and its own in the parent's place.
+/// @param file  the child's, whose header is mapped at `header`
+bool take_place_of_parent(const FileDescriptor& file, SegmentHeader* header,
+                          SegmentHeader* parent) {
+    inherit(*header, *parent);
+    std::byte* const parent_whole = segment_base();
+    if (parent_whole != nullptr) {
+        auto* whole = static_cast<std::byte*>(map_shared(file, segment_bytes));
+        if (whole == nullptr) return false;
+        copy_names(whole, parent_whole);
+        if (!put_over(whole, segment_bytes, parent_whole)) {
+            munmap(whole, segment_bytes);
+            return false;
+        }
+    }
+    return put_over(header, sizeof *header, parent);
+}
+
+/// Takes a mapping of the parent's out of a child's reach.
+/// @param still_used  by a hook that the fork interrupted: memory of nobody takes its place
+void leave(void* memory, std::uint64_t bytes, bool still_used) {
+    constexpr int kNobodys = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    if (!still_used || mmap(memory, bytes, PROT_READ | PROT_WRITE, kNobodys, -1, 0) == MAP_FAILED)
+        munmap(memory, bytes);
 }
 
 schema::TicksSource ticks_source_of(const schema::ControlPage& control) {
@@ -107,11 +142,11 @@ schema::TicksSource ticks_source_of(const schema::ControlPage& control) {
     return schema::find_ticks_source();
 }
 
-/// Makes the file and its header, and maps it.
-/// @param over  null, or the parent's mapping that it replaces
+/// Makes the file and its header, and maps that.
+/// @param parent  null, or the parent's mapping that it replaces, with that of the whole segment
 /// @return null on any error; then nothing is left behind
-std::byte* make_segment(const FileDescriptor& directory, const schema::ControlPage& control,
-                        std::byte* over) {
+SegmentHeader* make_segment(const FileDescriptor& directory, const schema::ControlPage& control,
+                            SegmentHeader* parent) {
     const schema::TicksSource source = ticks_source_of(control);
     const schema::ClockSnapshot clock = schema::take_snapshot(source);
     const std::uint64_t start = schema::read_ticks(source).value;
@@ -120,32 +155,25 @@ std::byte* make_segment(const FileDescriptor& directory, const schema::ControlPa
     name.append_number(static_cast<std::uint64_t>(getpid())).append(".").append_number(start);
     const FileDescriptor file = make_file(directory, name);
     if (!file) return nullptr;
-    void* memory = MAP_FAILED;
+    SegmentHeader* header = nullptr;
     // One byte makes the header's page real, so that a full file system is an error here and not SIGBUS below.
     if (ftruncate(file.get(), static_cast<off_t>(segment_bytes)) == 0 && lock(file) &&
         pwrite(file.get(), "", 1, 0) == 1) {
-        memory = mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+        header = static_cast<SegmentHeader*>(map_shared(file, sizeof *header));
     }
-    if (memory != MAP_FAILED) {
-        auto* header = static_cast<SegmentHeader*>(memory);
+    if (header != nullptr) {
         fill(*header, clock, start, source);
         forget_names();
-        if (over != nullptr) {
-            inherit(*header, *reinterpret_cast<const SegmentHeader*>(over));
-            void* moved =
-                mremap(memory, segment_bytes, segment_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, over);
-            if (moved != MAP_FAILED) memory = moved;
-            header = static_cast<SegmentHeader*>(memory);
-        }
-        // SYNC(ready): the header is whole; pairs with the agent's acquire.
-        header->state.store(static_cast<std::uint32_t>(schema::SegmentState::kReady),
-                            std::memory_order_release);
-        if (over == nullptr || memory == over) {
+        if (parent == nullptr || take_place_of_parent(file, header, parent)) {
+            if (parent != nullptr) header = parent;
+            // SYNC(ready): the header is whole; pairs with the agent's acquire.
+            header->state.store(static_cast<std::uint32_t>(schema::SegmentState::kReady),
+                                std::memory_order_release);
             own_name = name;
-            return static_cast<std::byte*>(memory);
+            return header;
         }
+        munmap(header, sizeof *header);
     }
-    if (memory != MAP_FAILED) munmap(memory, segment_bytes);
     unlinkat(directory.get(), name.c_str(), 0);
     return nullptr;
 }
@@ -163,12 +191,28 @@ bool open_segment(const JobPath& path, const Identity& identity) {
     if (control == nullptr) return false;
     own_identity.pid_namespace = pid_namespace(*control);
     remove_stale_segments(directory, own_identity.pid_namespace);
-    std::byte* base = make_segment(directory, *control, nullptr);
-    if (base == nullptr) {
+    SegmentHeader* header = make_segment(directory, *control, nullptr);
+    if (header == nullptr) {
         munmap(const_cast<schema::ControlPage*>(control), sizeof *control);
         return false;
     }
-    set_segment(base, control);
+    set_segment(header, control);
+    return true;
+}
+
+bool map_whole_segment() {
+    if (segment_base() != nullptr) return true;
+    if (!has_segment()) return false;
+    const int saved_errno = errno;
+    // Of no bytes, a mapping is not moved: the same file gets a second one. Its descriptor is closed, and its name may be gone.
+    void* memory = mremap(g_process.header, 0, segment_bytes, MREMAP_MAYMOVE);
+    errno = saved_errno;
+    if (memory == MAP_FAILED) return false;
+    std::byte* none = nullptr;
+    // Relaxed: there is nothing behind the address but what the file has.
+    if (!g_process.base.compare_exchange_strong(none, static_cast<std::byte*>(memory),
+                                                std::memory_order_relaxed))
+        munmap(memory, segment_bytes);
     return true;
 }
 
@@ -183,22 +227,23 @@ FileDescriptor own_job_directory() {
 void replace_segment_after_fork(ForkedSegment when) {
     if (!has_segment()) return;
     const int saved_errno = errno;
-    std::byte* base = g_process.base;
+    SegmentHeader* const header = g_process.header;
     const schema::ControlPage* control = g_process.control;
     set_segment(nullptr, nullptr);
     own_identity.pid_namespace = pid_namespace(*control);
     bool made = false;
     if (when == ForkedSegment::kNow) {
         const FileDescriptor directory = open_job_directory(job_path);
-        made = directory && make_segment(directory, *control, base) == base;
+        made = directory && make_segment(directory, *control, header) != nullptr;
     }
     if (made) {
-        set_segment(base, control);
+        set_segment(header, control);
         count_inherited();
-    } else if (when != ForkedSegment::kNever ||
-               mmap(base, segment_bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
-        munmap(base, segment_bytes);
+    } else {
+        const bool still_used = when == ForkedSegment::kNever;
+        leave(header, sizeof *header, still_used);
+        std::byte* const whole = g_process.base.exchange(nullptr, std::memory_order_relaxed);
+        if (whole != nullptr) leave(whole, segment_bytes, still_used);
     }
     if (when == ForkedSegment::kIfNeeded) pending_control.store(control, std::memory_order_release);
     errno = saved_errno;
@@ -211,8 +256,8 @@ void make_pending_segment() {
     if (control == nullptr) return;
     const int saved_errno = errno;
     const FileDescriptor directory = open_job_directory(job_path);
-    std::byte* base = directory ? make_segment(directory, *control, nullptr) : nullptr;
-    if (base != nullptr) set_segment(base, control);
+    SegmentHeader* header = directory ? make_segment(directory, *control, nullptr) : nullptr;
+    if (header != nullptr) set_segment(header, control);
     errno = saved_errno;
 }
 

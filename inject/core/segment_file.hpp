@@ -33,6 +33,12 @@ void replace_segment_after_fork(ForkedSegment when);
 /// @thread thread-safe
 void make_pending_segment();
 
+/// Maps what lies behind the header, the first time that anything there is needed. 16 GiB of address room have page tables of their own: a start
+/// and an end of a process that records nothing would be a tenth more expensive for it.
+/// @return false: there is no room for it, or no segment
+/// @thread thread-safe, async-signal-safe; not in a child that no handler of ours saw
+bool map_whole_segment();
+
 /// Marks the end; unlinks the file where nothing was recorded.
 /// @thread main thread, at exit
 void close_segment();

@@ -43,6 +43,15 @@ struct Source {
     bool calls_us = false;
 };
 
+/// What a framework needs whose slots are written as soon as it is mapped, and for good (gRPC): it is told of every change of the loaded objects, from
+/// the constructor and before the program's next dlopen() or dlsym().
+/// @thread any, maybe within a constructor that dlopen() runs: it may look and store, but call nothing that wants to be initialised
+using ObjectsChanged = void (*)();
+
+/// @param tell  `count` functions
+/// @thread main thread, at load
+void set_object_watchers(const ObjectsChanged* tell, std::uint32_t count);
+
 /// A framework that calls us of its own accord has come (schema::acts_alone): its hooks look at the capture word themselves, so there is
 /// nothing to attach and no thread is needed. Gives a forked child its segment, should it still lack one, and sets the level.
 /// @return false: this process is not traced

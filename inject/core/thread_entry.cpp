@@ -4,6 +4,7 @@
 
 #include "inject/core/c_library.hpp"
 #include "inject/core/lanes.hpp"
+#include "inject/core/open_calls.hpp"
 #include "inject/core/start_data.hpp"
 #include "inject/core/thread_entry.hpp"
 
@@ -16,10 +17,12 @@ namespace {
 
 RINGSIDE_START_DATA constinit pthread_key_t exit_key{};
 RINGSIDE_START_DATA constinit const ThreadFunctions* threads = nullptr;  // null: there is no key
+constinit std::atomic<bool> children_off{false};
 
 /// Runs at the thread's end. Hooks in later destructors make a new lane, and the C library then calls this once more.
 void at_thread_exit(void*) {
     ThreadSlot& slot = t_slot;
+    give_back_own_open_call();
     if (!slot.lane.is_open()) return;
     const bool inside = slot.word == ThreadSlot::kInside;
     // A signal handler's hook finds the lane neither half closed nor the thread's any more.
@@ -52,9 +55,9 @@ void count_refused(Writes writes) {
     if (writes == Writes::kRecord) count_loss(schema::Loss::kLaneRefused);
 }
 
-bool refuse(ThreadSlot& slot, std::uint32_t word, bool for_want_of_a_lane) {
+bool refuse_for_want_of_a_lane(ThreadSlot& slot, std::uint32_t word) {
     slot.refused = word;
-    slot.refused_lane = for_want_of_a_lane ? kRefusedBetweenTries : 0;
+    slot.refused_lane = kRefusedBetweenTries;
     slot.word = 0;
     return false;
 }
@@ -65,25 +68,10 @@ void start_capture(ThreadSlot& slot) {
     slot.pushed.start();
 }
 
-constinit std::atomic<bool> children_off{false};
-
-/// Before a process's first lane: a child that no handler of ours sees is off from here on. One that was made earlier is told by its pid. Not at
-/// load: most processes record nothing, and it would cost each of their starts a piece of a mapping.
-/// @return false: this is such a child
-bool turn_children_off() {
-    if (children_off.load(std::memory_order_relaxed)) return true;
-    if (!is_segments_process()) return false;
-    const int saved_errno = errno;
-    empty_living_page_in_children();
-    errno = saved_errno;
-    children_off.store(true, std::memory_order_relaxed);
-    return true;
-}
-
 bool open_lane(ThreadSlot& slot) {
     const int saved_errno = errno;
     const bool opened = acquire_lane(slot.lane);
-    if (opened && threads != nullptr) threads->set_specific(exit_key, &slot);
+    if (opened) watch_thread_exit();
     errno = saved_errno;
     return opened;
 }
@@ -95,6 +83,22 @@ void prepare_thread_exit() {
     const ThreadFunctions* functions = thread_functions();
     if (functions != nullptr && functions->key_create(&exit_key, at_thread_exit) == 0)
         threads = functions;
+}
+
+void watch_thread_exit() {
+    if (threads != nullptr) threads->set_specific(exit_key, &t_slot);
+}
+
+// Not at load: most processes record nothing, and it would cost each of their starts a piece of a mapping. A child that was made before the call
+// is told by its pid.
+bool is_unseen_child() {
+    if (children_off.load(std::memory_order_relaxed)) return false;
+    if (!is_segments_process()) return true;
+    const int saved_errno = errno;
+    empty_living_page_in_children();
+    errno = saved_errno;
+    children_off.store(true, std::memory_order_relaxed);
+    return false;
 }
 
 bool forget_thread() {
@@ -115,18 +119,19 @@ bool enter_hook(std::uint32_t word, Writes writes) {
         return false;
     }
     if (slot.refused == word && !asks_again(slot)) {
-        if (slot.refused_lane != 0) count_refused(writes);
+        count_refused(writes);
         return false;
     }
-    if (!slot.lane.is_open() && !turn_children_off()) return false;
+    // Asked each time: who comes into a capture of some processes is chosen a moment later.
+    if (!selected(word)) return false;
+    if (!slot.lane.is_open() && is_unseen_child()) return false;
     // In one piece: a signal handler's hook before it may open the lane, and begin a range that stays.
     const std::uint32_t last =
         __atomic_exchange_n(&slot.word, ThreadSlot::kInside, __ATOMIC_ACQ_REL);
-    if (!selected(word)) return refuse(slot, word, false);
     if (!slot.lane.is_open()) {
         if (!open_lane(slot)) {
             count_refused(writes);
-            return refuse(slot, word, true);
+            return refuse_for_want_of_a_lane(slot, word);
         }
         slot.refused = 0;
         start_capture(slot);

@@ -14,4 +14,12 @@ void prepare_thread_exit();
 /// @thread a forked child's only one, before any other hook
 bool forget_thread();
 
+/// The calling thread's end is to be told: it has something of the segment's.
+/// @thread thread-safe, async-signal-safe
+void watch_thread_exit();
+
+/// Has the kernel turn off children that no handler of ours sees, from now on: before a process's first lane or open call.
+/// @return whether this is such a child, made earlier
+bool is_unseen_child();
+
 }  // namespace ringside::inject

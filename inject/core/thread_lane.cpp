@@ -115,10 +115,11 @@ NameId ThreadLane::intern_stranger(const char* text) {
 // --- the open stack ---
 
 /// A range whose name is inline, on a clock that is not the TSC, or with no place left for it.
-void ThreadLane::begin_with_care(const OpenRange& range) {
+/// @param begin  0: now
+void ThreadLane::begin_with_care(const OpenRange& range, Ticks begin) {
     if (depth_ == schema::kOpenStackDepth) return begin_too_deep();
     if (range.name == schema::kInlineName) keep_inline_text(depth_);
-    push_open(range, ticks());
+    push_open(range, begin.value != 0 ? begin : ticks());
 }
 
 bool ThreadLane::end_with_care(std::uint64_t key, Ticks end) {
@@ -309,49 +310,6 @@ void ThreadLane::async_end(SourceId source, std::uint8_t detail, NameId name, st
                                          schema::record_flags(source, detail), name}
                                 .pack(),
                             ticks.value, key, argument},
-        ticks);
-}
-
-void ThreadLane::rpc_begin(const RpcBegin& begin) {
-    const Ticks ticks = begin.ticks.value != 0 ? begin.ticks : this->ticks();
-    NameId names[4] = {begin.function, begin.module, begin.self, begin.peer};
-    // Only one inline text is kept, and only the function's can be written before a record: with several nobody knows whose it is.
-    std::uint32_t inline_names = 0;
-    for (const NameId name : names) inline_names += name == schema::kInlineName ? 1 : 0;
-    for (std::uint32_t i = 0; i < 4; ++i) {
-        if (names[i] == schema::kInlineName && (i != 0 || inline_names > 1))
-            names[i] = schema::kNoName;
-    }
-    schema::RpcBeginRecord record{};
-    record.header =
-        RecordHeader{RecordKind::kRpcBegin, 3, schema::record_flags(begin.source, 0), names[0]}
-            .pack();
-    record.ticks = ticks.value;
-    record.key = begin.key;
-    record.bytes = begin.bytes;
-    record.trace_hi = begin.id.trace.hi;
-    record.trace_lo = begin.id.trace.lo;
-    record.span = begin.id.span.value;
-    record.parent_key = begin.parent_key;
-    record.peer = names[3].value;
-    record.self = names[2].value;
-    record.module = names[1].value;
-    record.wire_type = begin.wire_type;
-    record.wire_id = begin.wire_id;
-    record.mode = static_cast<std::uint8_t>(begin.mode);
-    record.side = static_cast<std::uint8_t>(begin.side);
-    record.self_id = begin.self_id;
-    record.peer_id = begin.peer_id;
-    put(record, ticks);
-}
-
-void ThreadLane::rpc_end(SourceId source, std::uint64_t key, schema::RpcStatus status,
-                         std::uint64_t bytes) {
-    const Ticks ticks = this->ticks();
-    put(
-        schema::RpcEndRecord{
-            RecordHeader{RecordKind::kRpcEnd, 1, schema::record_flags(source, 0), {}}.pack(),
-            ticks.value, key, schema::RpcEndRecord::pack(status, bytes)},
         ticks);
 }
 

@@ -62,22 +62,28 @@ def median(numbers):
 
 
 def verdict(result):
-    if result.get("bound") is None:
-        return ""
-    margin = result.get("margin", abs(result["bound"] - 1))
     # Too few rounds were undisturbed.
     if math.isnan(result["ratio"]) or (result["control"] is not None and math.isnan(result["control"])):
         return "inconclusive"
+    if result.get("bound") is None:
+        return ""
+    margin = result.get("margin", abs(result["bound"] - 1))
     if result["control"] is not None and abs(result["control"] - result.get("aim", 1)) > margin:
         return "inconclusive"
     return "met" if result["ratio"] <= result["bound"] else "MISSED"
+
+
+def _number(value):
+    if value is None:
+        return " " * 8
+    return "%8s" % ("-" if math.isnan(value) else "%.3f" % value)
 
 
 def print_table(results):
     width = max(map(len, results))
     print("%-*s %8s %8s %8s  %s" % (width, "ratio", "measured", "control", "bound", "verdict"))
     for name, result in results.items():
-        numbers = ["%8.3f" % result[key] if result.get(key) is not None else " " * 8 for key in ("ratio", "control", "bound")]
+        numbers = [_number(result.get(key)) for key in ("ratio", "control", "bound")]
         print("%-*s %s  %s" % (width, name, " ".join(numbers), result["verdict"]))
 
 

@@ -10,7 +10,9 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 from harness import Node, Trace, check, kSource, main, wait_until
-from lab import Captured, kDegraded, kEverything, kFull, kNotInstrumented, kOff, kReleases, Lab
+import armed_cases
+import idle_cases
+from lab import Captured, kDegraded, kEverything, kFull, kNotInstrumented, kOff, kReleases, Lab, mapped
 
 from rsd.index import Job
 
@@ -76,6 +78,42 @@ def numbers_of_other_tools_are_told(lab):
     found = lab.captured("cuda", "cupti:CUPTI", "init", "external:4711", "launch:1", "unexternal", "launch:1", "sync")
     check([(link.id, link.detail) for link in found.gpu.links] == [(4711, 5)], "the links: %s", [vars(link) for link in found.gpu.links])
     check(found.gpu.links[0].correlation == min(k.correlation for k in found.of("kernel")), "whose: %s", vars(found.gpu.links[0]))
+
+
+def the_table_says_what_ran(lab):
+    """From `ringside run` of a program to its table: each piece of work that the fakes made, the ranges and the request that it was for, and a sum that
+    is what the device was busy."""
+    output = lab.workspace.path("run-table")
+    lab.workspace.ringside("run", "-o", output, "--", *lab.program_words(
+        ["cuda", "init", "runtime", "push:step", "push:mm", "launch:20", "pop", "copy", "pop", "serve", "push:mm", "launch:7:2", "pop", "leave", "memset", "sync"]),
+        environment=dict(os.environ, **lab.libraries_environment()))
+    check("kernels:27" in lab.called(), "what the fakes say: %s", lab.called())
+    table = lab.workspace.json("table", output, "--row-limit", "0", "--full-names")
+    rows = {(r["name"].split("#remote_op: ")[-1], "#remote_op: " in r["name"], r["device_type"]): r for r in table["rows"]}
+    found = Captured(Job(output))
+    ns = found.job.dumps[0].node_ns
+    lengths = {w: ns(w.end) - ns(w.begin) for w in found.work if w.what in ("kernel", "copy", "memset")}
+    check(sorted(w.what for w in lengths) == ["copy"] + ["kernel"] * 27 + ["memset"] and {w.end - w.begin for w in lengths} == {500}, "the work: %s",
+          [(w.what, w.end - w.begin) for w in lengths])
+    one = next(iter(lengths.values()))  # each has as many ticks
+    expected = {("kernel(float*)", False, "cuda"): (20, 20, None), ("kernel(float*)", True, "cuda"): (7, 7, None),
+                ("Memcpy HtoD (Pinned -> Device)", False, "cuda"): (1, 1, None), ("Memset (Device)", False, "cuda"): (1, 1, None),
+                ("mm", False, "cpu"): (1, 20, 20), ("mm", True, "cpu"): (1, 7, 7), ("step", False, "cpu"): (1, 21, 1),
+                ("cudaLaunchKernel", False, "cpu"): (20, 0, 0), ("cuLaunchKernel", True, "cpu"): (7, 0, 0)}
+    for key, (count, total, own) in expected.items():
+        row = rows[key]
+        got, self_ns = row["cuda_time_total_us"] * 1000, row["self_cuda_time_total_us"] * 1000
+        check(row["count"] == count and abs(got - total * one) <= 2 * total, "%s: %d, %d ns; expected %d, %d ns", key, row["count"], got, count, total * one)
+        check((self_ns > 0) == (total > 0) if own is None else (self_ns > 0) == (own > 0), "%s: %d ns of its own", key, self_ns)
+        check(self_ns <= got, "%s: %d ns of its own, %d in all", key, self_ns, got)
+    busy, until = 0, 0
+    for work in sorted(lengths, key=lambda w: w.begin):
+        busy, until = busy + max(0, ns(work.end) - max(ns(work.begin), until)), max(until, ns(work.end))
+    told = round(table["self_cuda_time_total_us"] * 1000)
+    device = sum(r["self_cuda_time_total_us"] for r in table["rows"] if r["device_type"] == "cuda") * 1000
+    check(round(device) == told and busy - 2 * len(lengths) <= told <= busy + len(lengths), "the sum is %d ns, of the rows %d, the device was busy for %d", told, device, busy)
+    text = lab.workspace.ringside("table", output, "--sort-by", "self_cuda_time_total").out()
+    check("  Self CUDA   Self CUDA %    CUDA total  CUDA time avg  " in text and "\nSelf CUDA time total: " in text, "the text:\n%s", text)
 
 
 def times_are_our_ticks(lab):
@@ -243,12 +281,6 @@ def idle_costs_nothing(lab):
     check(len(found.of("kernel")) == 20 and found.dropped() == 0, "%d kernels, %d dropped", len(found.of("kernel")), found.dropped())
 
 
-def mapped(child):
-    with open("/proc/%d/maps" % child.pid) as maps:
-        files = {os.path.basename(line.split()[-1]) for line in maps}
-    return {file for file in files if re.match(r"libcu|libringside", file)}
-
-
 def no_call_without_a_driver(lab):
     """As in torch without a GPU: libcupti is mapped, libcuda is not."""
     found = lab.captured("cupti:CUPTI", "push:ours", "pop")
@@ -290,13 +322,14 @@ def the_layouts_are_the_headers(lab):
 
 kCases = [
     the_layouts_are_the_headers, every_kind_with_its_fields, work_is_tied_to_range_and_request, the_runtimes_call_is_what_work_belongs_to,
-    numbers_of_other_tools_are_told, times_are_our_ticks, buffers_that_complete_out_of_order_lose_nothing,
+    numbers_of_other_tools_are_told, the_table_says_what_ran, times_are_our_ticks, buffers_that_complete_out_of_order_lose_nothing,
     buffers_partly_filled_are_handed_over_while_the_job_runs, dropped_records_are_losses, buffers_are_bounded,
     unfinished_work_at_the_end_is_counted, late_work_is_flushed_at_exit, a_kill_with_buffers_in_flight_leaves_a_whole_dump, busy_says_who,
     a_holder_that_shares_is_shared_with, a_failing_enable_turns_it_off, every_enable_that_fails_turns_it_off, a_failing_enable_of_one_kind_is_said,
     a_failing_get_version_turns_it_off, a_process_without_libcupti_says_so, idle_costs_nothing, no_call_without_a_driver,
     an_injection_without_a_driver_calls_nothing,
     a_driver_that_nobody_starts_is_left_alone, the_tool_before_us_runs_too, a_forked_child_calls_nothing,
+    *idle_cases.kCases, *armed_cases.kCases,
 ]
 
 

@@ -23,12 +23,13 @@ static void put_call(uint32_t kind, uint32_t cbid, uint32_t correlation, uint64_
     call->correlationId = correlation;
 }
 
-#define PLACE(record)                                                                    \
-    ((record)->deviceId = 1, (record)->contextId = 3, (record)->streamId = call->stream, \
-     (record)->correlationId = correlation)
+#define PLACE(record)                                                                       \
+    ((record)->deviceId = call->shape.device, (record)->contextId = 2 + call->shape.device, \
+     (record)->streamId = call->stream, (record)->correlationId = correlation)
 
 static void put_work(const struct fake_call* call, uint32_t correlation, uint64_t start) {
-    const uint64_t begin = start + 1000 * call->value, end = begin + 500;
+    const uint64_t begin = start + 1000 * call->value + call->shape.after,
+                   end = begin + call->shape.length;
     if (call->what == FAKE_LAUNCH) {
         Kernel* kernel = put(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
         if (kernel == NULL) return;
@@ -38,7 +39,7 @@ static void put_work(const struct fake_call* call, uint32_t correlation, uint64_
         kernel->blockX = (int32_t)call->block, kernel->blockY = 4, kernel->blockZ = 5;
         kernel->staticSharedMemory = 64, kernel->dynamicSharedMemory = 96;
         kernel->registersPerThread = 40;
-        kernel->graphNodeId = 77, kernel->graphId = 7;
+        if (call->grid >= 128) kernel->graphNodeId = 77 + call->grid - 128, kernel->graphId = 7;
         open_last(kernel, begin, end, call->stream);
     } else if (call->what == FAKE_COPY) {
         Memcpy* copy = put(CUPTI_ACTIVITY_KIND_MEMCPY);

@@ -13,6 +13,7 @@
 
 static fake_hook hook;
 static int runtime_calls;
+static struct fake_shape shape = {1, 0, 500};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 API void fake_cuda_set_hook(fake_hook given) {
@@ -20,6 +21,10 @@ API void fake_cuda_set_hook(fake_hook given) {
 }
 API void fake_cuda_use_runtime(int use) {
     runtime_calls = use;
+}
+
+API void fake_cuda_shape(uint32_t device, uint32_t after, uint32_t length) {
+    shape = (struct fake_shape){device, after, length};
 }
 
 static void inject(void) {
@@ -43,6 +48,7 @@ API int cuInit(unsigned flags) {
 
 static int tell(struct fake_call call) {
     call.runtime = runtime_calls;
+    call.shape = shape;
     fake_hook present = __atomic_load_n(&hook, __ATOMIC_ACQUIRE);
     if (present != NULL) present(&call);
     return 0;
@@ -52,31 +58,39 @@ API int cuLaunchKernel(const void* function, unsigned gx, unsigned gy, unsigned 
                        unsigned by, unsigned bz, unsigned shared, void* stream, void** parameters,
                        void** extra) {
     (void)gy, (void)gz, (void)by, (void)bz, (void)shared, (void)parameters, (void)extra;
-    return tell(
-        (struct fake_call){FAKE_LAUNCH, 0, function, gx, bx, 0, (uint32_t)(uintptr_t)stream, 0});
+    return tell((struct fake_call){
+        FAKE_LAUNCH, 0, function, gx, bx, 0, (uint32_t)(uintptr_t)stream, 0, {0}});
 }
 API int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
     (void)to, (void)from;
     return tell(
-        (struct fake_call){FAKE_COPY, 0, NULL, 0, 0, bytes, (uint32_t)(uintptr_t)stream, 0});
+        (struct fake_call){FAKE_COPY, 0, NULL, 0, 0, bytes, (uint32_t)(uintptr_t)stream, 0, {0}});
 }
 API int cuMemcpyPeerAsync(uint64_t to, void* to_context, uint64_t from, void* from_context,
                           size_t bytes, void* stream) {
     (void)to, (void)to_context, (void)from, (void)from_context;
-    return tell(
-        (struct fake_call){FAKE_PEER_COPY, 0, NULL, 0, 0, bytes, (uint32_t)(uintptr_t)stream, 0});
+    return tell((struct fake_call){
+        FAKE_PEER_COPY, 0, NULL, 0, 0, bytes, (uint32_t)(uintptr_t)stream, 0, {0}});
 }
 API int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream) {
     (void)to;
-    return tell(
-        (struct fake_call){FAKE_MEMSET, 0, NULL, 0, 0, bytes, (uint32_t)(uintptr_t)stream, value});
+    return tell((struct fake_call){
+        FAKE_MEMSET, 0, NULL, 0, 0, bytes, (uint32_t)(uintptr_t)stream, value, {0}});
 }
 API int cuStreamSynchronize(void* stream) {
-    return tell((struct fake_call){FAKE_SYNC, 0, NULL, 0, 0, 0, (uint32_t)(uintptr_t)stream, 0});
+    return tell(
+        (struct fake_call){FAKE_SYNC, 0, NULL, 0, 0, 0, (uint32_t)(uintptr_t)stream, 0, {0}});
 }
 API int cuEventRecord(void* event, void* stream) {
-    return tell((struct fake_call){FAKE_EVENT, 0, NULL, 0, 0, 0, (uint32_t)(uintptr_t)stream,
-                                   (uint32_t)(uintptr_t)event});
+    return tell((struct fake_call){FAKE_EVENT,
+                                   0,
+                                   NULL,
+                                   0,
+                                   0,
+                                   0,
+                                   (uint32_t)(uintptr_t)stream,
+                                   (uint32_t)(uintptr_t)event,
+                                   {0}});
 }
 
 API int cuDriverGetVersion(int* version) {

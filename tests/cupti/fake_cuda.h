@@ -21,6 +21,10 @@ struct fake_call {
     uint64_t bytes;
     uint32_t stream;
     uint32_t value; /* memset; event */
+    struct fake_shape {
+        uint32_t device;
+        uint32_t after, length; /* of the work: ticks from the call to its begin, to its end */
+    } shape;
 };
 typedef void (*fake_hook)(const struct fake_call* call);
 

@@ -1,5 +1,6 @@
 """What the CUPTI source's cases share: the fakes of one release, the program between them and an agent, and what a dump says of it."""
 import os
+import re
 import subprocess
 import sys
 
@@ -41,18 +42,21 @@ class Lab:
                      *[os.path.join(here, "fake_%s.c" % part) for part in ("cupti", "buffers", "calls")])
         self.program = workspace.path("program")
         self.compile("cc", *kFlags, "-I", kSource, "-o", self.program, os.path.join(here, "program.c"))
-        self.count = 0
+        self.count = self.logs = 0
 
     def compile(self, compiler, *arguments):
         done = subprocess.run([compiler, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         check(done.returncode == 0, "%s %s:\n%s", compiler, " ".join(arguments), done.stdout[:3000])
 
-    def environment(self, node, fake="", **more):
+    def libraries_environment(self, fake=""):
         """Of the program: its libraries are found as CUDA's are, by the loader."""
-        self.log = self.workspace.path("called-%d" % self.count)
-        return node.environment(LD_PRELOAD=kShim, LD_LIBRARY_PATH=self.libraries, FAKE_CUPTI=fake, FAKE_CUPTI_LOG=self.log,
-                                FAKE_CUDA_DRIVER={"11": "11080", "12": "12090", "13": "13050"}[self.release.split(".")[0]],
-                                CONDITIONS=self.workspace.conditions, **more)
+        self.logs += 1
+        self.log = self.workspace.path("called-%d" % self.logs)
+        return dict(LD_LIBRARY_PATH=self.libraries, FAKE_CUPTI=fake, FAKE_CUPTI_LOG=self.log,
+                    FAKE_CUDA_DRIVER={"11": "11080", "12": "12090", "13": "13050"}[self.release.split(".")[0]], CONDITIONS=self.workspace.conditions)
+
+    def environment(self, node, fake="", **more):
+        return node.environment(LD_PRELOAD=kShim, **self.libraries_environment(fake), **more)
 
     def called(self):
         """The entry points of CUPTI that anybody has called."""
@@ -73,6 +77,35 @@ class Lab:
         wait_until("its segments to go", lambda: not node.segments())
         node.stop()
         return Captured(Job(self.workspace.path("output", name, "all")), child)
+
+
+def mapped(child):
+    """What of CUDA and of us a process has."""
+    with open("/proc/%d/maps" % child.pid) as maps:
+        files = {os.path.basename(line.split()[-1]) for line in maps}
+    return {file for file in files if re.match(r"libcu|libringside", file)}
+
+
+def set_traps(lab):
+    """A libcupti whose every entry point, of all that the release's headers declare, says its name and aborts. @return the folder that has it"""
+    folder = lab.workspace.path("traps")
+    if os.path.exists(folder):
+        return folder
+    os.makedirs(folder)
+    names = set()
+    for header in sorted(os.listdir(lab.include)):
+        if header.startswith("cupti"):
+            with open(os.path.join(lab.include, header), errors="replace") as text:
+                names.update(re.findall(r"CUPTIAPI\s+(cupti\w+)\s*\(", text.read()))
+    check(len(names) > 100 and {"cuptiGetVersion", "cuptiActivityEnable", "cuptiSubscribe"} <= names, "the headers declare %d functions", len(names))
+    source, versions = os.path.join(folder, "traps.c"), os.path.join(folder, "versions")
+    with open(source, "w") as out:
+        out.write("#include <stdio.h>\n#include <stdlib.h>\n")
+        out.writelines('void %s(void) { fputs("trap: %s\\n", stderr); abort(); }\n' % (name, name) for name in sorted(names))
+    with open(versions, "w") as out:
+        out.write("%s { global: cupti*; local: *; };\n" % lab.soname)
+    lab.compile("cc", "-shared", "-fPIC", "-Wl,-soname," + lab.soname, "-Wl,--version-script=" + versions, "-o", os.path.join(folder, lab.soname), source)
+    return folder
 
 
 class Captured:

@@ -2,7 +2,10 @@
  *   cuda, cupti:FILE      loads the library        init         cuInit()           runtime      calls go through the runtime
  *   inject                calls what the driver would call, without one
  *   launch:N:STREAM       N kernels                copy peer memset event sync:STREAM
+ *   kernel:NAME:STREAM    one by its name          shape:DEVICE:AFTER:LENGTH  of all work from now on, in ticks
+ *   iteration:NAME        a boundary of ours       host:US      the program computes
  *   push:NAME pop         a range of ours          serve leave  a request of ours  external:ID  unexternal
+ *   work:NAME             a kernel every other millisecond until that word
  *   announce:NAME await:NAME  words with the test  fork:N       N launches in a child   kill quick */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "inject/sources/api/ringside.h"
@@ -35,6 +39,12 @@ static void launch(const char* name, int count, int stream) {
                    unsigned, void*, void**, void**) = function(cuda, "cuLaunchKernel");
     for (int i = 0; i < count; ++i)
         call_it(name, 128, 1, 1, 256, 1, 1, 0, (void*)(intptr_t)stream, NULL, NULL);
+}
+
+static void compute(int us) {
+    const clock_t end = clock() + (clock_t)us * CLOCKS_PER_SEC / 1000000;
+    while (clock() < end) {
+    }
 }
 
 static char* condition(const char* name) {
@@ -71,6 +81,15 @@ static void run(char* word) {
         ((void (*)(int))function(cuda, "fake_cuda_use_runtime"))(1);
     else if (IS("launch"))
         launch("_Z6kernelPf", number, second != NULL ? atoi(second) : 1);
+    else if (IS("kernel"))
+        launch(first, 1, atoi(second));
+    else if (IS("shape"))
+        ((void (*)(uint32_t, uint32_t, uint32_t))function(cuda, "fake_cuda_shape"))(
+            (uint32_t)number, (uint32_t)atoi(second), (uint32_t)atoi(strchr(second, ':') + 1));
+    else if (IS("host"))
+        compute(number);
+    else if (IS("iteration"))
+        ringside_iteration(first);
     else if (IS("copy"))
         ((int (*)(uint64_t, const void*, size_t, void*))function(cuda, "cuMemcpyHtoDAsync_v2"))(
             0, NULL, 4096, (void*)1);
@@ -105,6 +124,11 @@ static void run(char* word) {
         close(open(condition(first), O_WRONLY | O_CREAT, 0600));
     else if (IS("await"))
         while (access(condition(first), F_OK) != 0) usleep(2000);
+    else if (IS("work"))
+        for (; access(condition(first), F_OK) != 0; usleep(2000)) {
+            launch("_Z6kernelPf", 1, 1);
+            ((int (*)(void*))function(cuda, "cuStreamSynchronize"))((void*)1);
+        }
     else if (IS("fork")) {
         const pid_t child = fork();
         if (child == 0) {

@@ -7,7 +7,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-from harness import Node, Trace, check, kAgent, kBuild, kCommand, kPython, kShim, main, skip, wait_until
+from harness import Node, Trace, check, kAgent, kBuild, kCommand, kPython, kShim, kSource, main, skip, wait_until
 
 from rsd import frames
 from rsd.dump import unpacked

@@ -5,8 +5,11 @@
     fuzz.py add FUZZER DIRECTORY         takes what of the inputs in DIRECTORY reaches new code into the corpus
     fuzz.py seeds                        the corpus anew: what seeds.py makes, nothing found
     fuzz.py dump FUZZER FLIPS SECONDS    the fuzzer over dumps; FLIPS makes the dump that it starts from
+    fuzz.py own FUZZER SECONDS           one that makes itself what it starts from: control messages, job indexes
+    fuzz.py all SEGMENT CONTROL INDEX DUMP FLIPS SECONDS    all of them side by side
     fuzz.py flips FLIPS COUNT            that many bit flips of that dump
 """
+import concurrent.futures
 import os
 import random
 import shutil
@@ -90,6 +93,22 @@ def dump(fuzzer, maker, seconds):
         return fuzz(fuzzer, seconds, folders, 1 << 14, None)
 
 
+def own(fuzzer, seconds):
+    if is_missing(fuzzer):
+        return kSkipped
+    with Folders(committed=False) as folders:
+        return fuzz(fuzzer, seconds, folders, 1 << 14, None, {"RINGSIDE_FUZZ_SEEDS": folders.corpus})
+
+
+def every(segment, control, index, dumps, maker, seconds):
+    if is_missing(segment):
+        return kSkipped
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        runs = [pool.submit(run, segment, seconds), pool.submit(own, control, seconds), pool.submit(own, index, seconds),
+                pool.submit(dump, dumps, maker, seconds)]
+        return max(one.result() for one in runs)
+
+
 def run(fuzzer, seconds, seed=None):
     if is_missing(fuzzer):
         return kSkipped
@@ -97,17 +116,18 @@ def run(fuzzer, seconds, seed=None):
         return fuzz(fuzzer, seconds, folders, kMostInputBytes, seed)
 
 
-def fuzz(fuzzer, seconds, folders, most_bytes, seed):
+def fuzz(fuzzer, seconds, folders, most_bytes, seed, environment=None):
     seed = int(seed or random.SystemRandom().randrange(1, 1 << 31))
     kept = os.path.join(os.path.dirname(fuzzer), "crashes")
     os.makedirs(kept, exist_ok=True)
-    print("seed %d, %d inputs to begin with" % (seed, len(os.listdir(folders.corpus))), flush=True)
+    name = os.path.basename(fuzzer)
+    print("%s: seed %d, %d inputs to begin with" % (name, seed, len(os.listdir(folders.corpus))), flush=True)
     done = subprocess.run(
         [fuzzer, "-seed=%d" % seed, "-max_total_time=%d" % int(seconds), "-max_len=%d" % most_bytes, "-timeout=20", "-rss_limit_mb=2048",
          "-print_final_stats=1", "-verbosity=1", "-artifact_prefix=%s/" % kept, folders.corpus],
-        env=folders.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        env=dict(folders.environment(), **(environment or {})), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
     lines = done.stdout.split("\n")
-    print("\n".join([line for line in lines if "NEW" not in line and "REDUCE" not in line][-60:]), flush=True)
+    print(name + ":\n" + "\n".join([line for line in lines if "NEW" not in line and "REDUCE" not in line][-60 if done.returncode else -8:]), flush=True)
     if done.returncode != 0:
         print("FAILED: the input is in %s; make it small with `%s -minimize_crash=1 -max_total_time=60 FILE`" % (kept, fuzzer), flush=True)
     elif os.environ.get("RINGSIDE_FUZZ_KEEP"):
@@ -135,6 +155,10 @@ def main(arguments):
         return add(*arguments[1:])
     if arguments[:1] == ["dump"] and len(arguments) == 4:
         return dump(*arguments[1:])
+    if arguments[:1] == ["own"] and len(arguments) == 3:
+        return own(*arguments[1:])
+    if arguments[:1] == ["all"] and len(arguments) == 7:
+        return every(*arguments[1:])
     if arguments[:1] == ["flips"] and len(arguments) == 3:
         return flips(*arguments[1:])
     if arguments == ["seeds"]:

@@ -11,8 +11,8 @@ import sys
 from harness import check, main, skip
 from rsd.index import Job
 
-kNvtx, kApi, kItt = 2, 6, 7
-kFull = 2
+kNvtx, kGrpc, kApi, kItt = 2, 3, 6, 7
+kFull, kDegraded = 2, 3
 
 # An event as the program has made it. kind: "range", "async", "open" (never ended), "open async", "mark", "counter", "iteration".
 Event = collections.namedtuple("Event", "kind name domain category colour payload", defaults=("", "", 0, None))
@@ -109,5 +109,5 @@ def run_case(cases):
     case = sys.argv[1]
     for path in sys.argv[2:]:
         if not path or not os.path.exists(path):
-            skip("not here: %s; tools/setup_annotations makes NVTX and ITT, tools/setup_torch2 a newer torch" % (path or "what this test needs"))
+            skip("not here: %s; tools/setup_annotations makes NVTX and ITT, tools/setup_torch2 a newer torch, tools/setup_grpc PyPI's gRPC" % (path or "what this test needs"))
     main(lambda workspace: cases[case](workspace, *sys.argv[2:]), case)

@@ -77,6 +77,8 @@ def dumps(cases, workspace):
             ("an empty dump", make_copy(workspace, "empty", b""), ("node.rsd",))):
         cases.refused("table: " + what, ["table", folder], kInput, *words)
         cases.refused("export: " + what, ["export", folder, "-o", trace], kInput, *words, absent=[trace])
+        for verb in ("steps", "ranges"):
+            cases.refused(verb + ": " + what, [verb, folder], kInput, *words)
     os.makedirs(workspace.path("nothing"))
     cases.refused("table: no dump at all", ["table", workspace.path("nothing")], kInput, "nothing")
     cases.refused("table: missing directory", ["table", workspace.path("missing")], kInput, "missing")
@@ -92,6 +94,9 @@ def truncated(cases, workspace, data, edges):
     folder = make_copy(workspace, "cut", data[:cut])
     child = workspace.ringside("table", folder, expect=kInput)
     check("aten::" in child.out() and str(edges[-2]) in child.err(), "a truncated dump: %s\n%s", child.out()[:300], child.err())
+    for verb in ("steps", "ranges"):
+        child = workspace.ringside(verb, folder, expect=kInput)
+        check("No GPU work" in child.out() and str(edges[-2]) in child.err(), "%s of a truncated dump: %s\n%s", verb, child.out(), child.err())
     trace = workspace.path("cut.json")
     child = workspace.ringside("export", folder, "-o", trace, expect=kInput)
     check(os.path.exists(trace), "a truncated dump is not exported: %s", child.err())
@@ -111,6 +116,7 @@ def usage(cases, workspace, output):
     cases.refused("unknown option", ["table", output, "--no-such-option"], kUsage, "no-such-option")
     cases.refused("unknown verb", ["dance"], kUsage, "dance")
     cases.refused("unknown sort key", ["table", output, "--sort-by", "beauty"], kUsage, "beauty")
+    cases.refused("ranges: unknown sort key", ["ranges", output, "--sort-by", "beauty"], kUsage, "beauty")
     cases.refused("export to an unknown format", ["export", output, "-o", workspace.path("t.xyz")], kUsage, "t.xyz", absent=[workspace.path("t.xyz")])
     cases.refused("a duration that is none", ["trace", "--duration", "soon"], kUsage, "soon")
     cases.refused("a size that is none", ["trace", "--max-bytes", "much"], kUsage, "much")

@@ -6,12 +6,13 @@
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import sys
 import time
 
-from harness import Node, Trace, check, kCommand, kPython, main, wait_until
+from harness import Node, Trace, check, kCommand, kPython, kSource, main, wait_until
 from rsd.index import Job
 
 kUsage, kNothingMatched, kRefused, kNotAllGood = 2, 3, 5, 1
@@ -124,8 +125,16 @@ def sources(workspace, _):
         check(names & {"mine", "aten::neg"} == expected, "--sources %s: %s", chosen, sorted(names))
         told = asked.verdict(pid=job.pid)
         check(told["verdict"] == "captured" and bool(told["events"]) == bool(expected) == bool(told["bytes"]), "--sources %s: %s", chosen, told)
-    asked = Asked(workspace, [node], "--sources", "torch,magic", expect=kUsage)
-    check("magic" in asked.error, "--sources magic says %s", asked.error)
+    # What is refused by name says which there are: those that the shim has, each a folder, and no others.
+    folder = os.path.join(kSource, "inject", "sources")
+    there = {name for name in os.listdir(folder) if os.path.isdir(os.path.join(folder, name))}
+    for verb in ("trace", "arm"):
+        for name in ("magic", "mpich", "none"):
+            refused = workspace.ringside(verb, "--hosts", node.endpoint, "--sources", "torch," + name, expect=kUsage).err()
+            match = re.search(r"--sources: '(\w+)' is no source; name some of ([\w, ]+)", refused)
+            check(match and match.group(1) == name and set(match.group(2).split(", ")) == there, "%s --sources %s says %s", verb, name, refused)
+        text = workspace.ringside(verb, "--help").out()
+        check(": " + match.group(2) + "; default all" in text, "the help of %s:\n%s", verb, text)
 
 
 def start(workspace, program):
@@ -142,8 +151,10 @@ def start(workspace, program):
     for when, word in ((str(int((began - 1) * 1000)), "past"), (str(int((began + 7200) * 1000)), "an hour"), ("noon", "12:00:00")):
         asked = Asked(workspace, [node], "--start-time", when, expect=kUsage)
         check(word in asked.error, "--start-time %s says %s", when, asked.error)
+    # None of its threads may take the signal for it, however late they are.
+    late = dict(os.environ, LD_PRELOAD=os.path.join(os.path.dirname(program), "liblate_threads.so"))
     waits = workspace.start("waits", [kCommand, "trace", "--hosts", node.endpoint, "--start-time", str(int((time.time() + 600) * 1000)), "-o",
-                                      workspace.path("never")])
+                                      workspace.path("never")], late)
     wait_until("it to wait", lambda: "waiting for the start" in waits.err(), children=[waits])
     waits.send(signal.SIGINT)
     waits.wait(expect=128 + signal.SIGINT)
@@ -152,16 +163,23 @@ def start(workspace, program):
 
 def others(workspace, program):
     """While a trace runs: a second one, one that waits, and cancel."""
-    node = Node(workspace, "node")
+    node, other = Node(workspace, "node"), Node(workspace, "other")
     numbers(workspace, program, node, 0)
-    first = Trace(workspace, [node], workspace.path("first"))
-    refused = Asked(workspace, [node], expect=kRefused)
-    check("capture-" in refused.error and "running here already" in refused.error, "a second one: %s", refused.error)
+    first = Trace(workspace, [node, other], workspace.path("first"))
+    holder = "(asked for by pid %d on %s)" % (first.child.pid, os.uname().nodename)
+    # Led by the same agent, and by one that is the first one's member.
+    for nodes, words in (([node], "running here already"), ([other, node], "runs there")):
+        refused = Asked(workspace, nodes, expect=kRefused)
+        check("capture" in refused.error and holder in refused.error and words in refused.error, "a second one: %s", refused.error)
+    for each in (node, other):
+        told, = workspace.json("status", "--hosts", each.endpoint)
+        check(told["capturing"] and told["asker"] in holder and told["asker"], "status: %s", told)
+        check("capturing for " + told["asker"] in workspace.ringside("status", "--hosts", each.endpoint).out(), "status does not say for whom")
     arguments = [kCommand, "trace", "--hosts", node.endpoint, "--duration", "200ms", "--wait", "--json"]
     given_up = workspace.start("given-up", arguments + ["-o", workspace.path("given-up")])
     waiting = workspace.start("waiting", arguments + ["-o", workspace.path("waited")])
     for child in (given_up, waiting):
-        wait_until("it to wait", lambda: "waiting for the end of capture-" in child.err() and "on node node" in child.err(), children=[child])
+        wait_until("it to wait", lambda: "waiting for the end of capture-" in child.err() and "on node node " + holder in child.err(), children=[child])
     given_up.send(signal.SIGINT)
     given_up.wait(expect=128 + signal.SIGINT)
     cancelled = workspace.json("cancel", "--hosts", node.endpoint)
@@ -184,7 +202,9 @@ def others(workspace, program):
         wait_until("it to be there", lambda: phase in child.err(), children=[child])
         workspace.ringside("cancel", "--hosts", node.endpoint, "--discard")
         child.wait(expect=kRefused)
-    left = [file for _, _, files in os.walk(workspace.path("output", "node")) for file in files]
+    told, = workspace.json("status", "--hosts", node.endpoint)
+    check(told["asker"] == "" and not told["capturing"], "status when none runs: %s", told)
+    left = [file for name in ("node", "other") for _, _, files in os.walk(workspace.path("output", name)) for file in files]
     check(not left, "in the agent's output: %s", left)
 
 

@@ -12,7 +12,10 @@ import subprocess
 import sys
 
 from harness import check, kSource, main, skip
-from perfetto import check_file, exported, need_trace_processor
+
+sys.path.insert(0, os.path.join(kSource, "tests", "gpu"))
+from checks import demangled
+from perfetto import check_file, exported, need_trace_processor, perfetto
 from rsd.index import Job
 
 kRanks = 2
@@ -59,8 +62,8 @@ def breakdown(events):
     percentage of communication beside which something computes. In us."""
     spans = lambda wanted: [(w.begin / 1000, w.end / 1000) for w in events.gpu.work if wanted(w)]
     on_device = ("kernel", "copy", "memset")
-    compute = spans(lambda w: w.what == "kernel" and not w.name.startswith("nccl"))
-    communication = spans(lambda w: w.what == "kernel" and w.name.startswith("nccl"))
+    compute = spans(lambda w: w.what == "kernel" and not demangled(w.name).startswith("nccl"))
+    communication = spans(lambda w: w.what == "kernel" and demangled(w.name).startswith("nccl"))
     everything = spans(lambda w: w.what in on_device)
     total = max(end for _, end in everything) - min(begin for begin, _ in everything)
     busy = length(union(everything))
@@ -83,6 +86,26 @@ def check_perfetto(workspace, directory, end):
     return trace, told
 
 
+# Every slice with all that is said of it, but where its record lies, which .pftrace says of the row. Lists of lists are text in it.
+kSlices = """
+select s.category as category, s.name as name, s.ts - (select min(ts) from slice) as ts, s.dur as dur,
+  (select group_concat(word, '; ') from (
+     select substr(key, instr(key, '.') + 1) || '=' || coalesce(string_value, int_value, real_value) as word from args
+     where arg_set_id = s.arg_set_id and (key glob 'args.*' or key glob 'debug.*')
+       and not (key glob '*.Record' or key glob '*.Lane' or key glob '*.Input Dims*') order by 1)) as args
+from slice s where s.category is not null order by 1, 2, 3, 4, 5"""
+
+
+def check_same(workspace, chrome, packets):
+    """trace_processor finds the same slices with the same args in both."""
+    # A point in a key is a level of it, so Perfetto takes `_` for those of .pftrace.
+    one, other = ([tuple(str(value).replace("est.", "est_") for value in row.values()) for row in perfetto(workspace, trace, kSlices)[-1]] for trace in (chrome, packets))
+    wrong = [pair for pair in zip(one, other) if pair[0] != pair[1]]
+    check(len(one) == len(other) and not wrong, "JSON has %d slices, .pftrace %d; unlike: %s", len(one), len(other), wrong[:3])
+    check(any("correlation=" in row[-1] for row in one), "no args: %s", one[:3])
+    print("%d slices, each with the same times and args in JSON and .pftrace" % len(one), flush=True)
+
+
 def python_of_oracles():
     made = subprocess.run([os.path.join(kSource, "tools", "setup_oracles"), "--path"], capture_output=True, text=True, check=False)
     return made.stdout.strip() if made.returncode == 0 else None
@@ -97,8 +120,9 @@ def check_packets(workspace, python, trace, told):
     found = read_by(workspace, python, "pftrace_packets", trace)
     check(not found["wrong"], "packet by packet: %s", found["wrong"])
     seen = found["told"]
-    arrows = told["launches"] + told["fwdbwd"] + told["rpc_requests"] + told["rpc_replies"]
-    check((seen["TYPE_SLICE_BEGIN"], seen["TYPE_SLICE_END"], seen["TYPE_INSTANT"], seen["TYPE_COUNTER"], seen["flows"]) ==
+    arrows = told["launches"] + told["fwdbwd"] + told["rpc_requests"] + told["rpc_replies"] + told["collectives"]
+    kinds = ("TYPE_SLICE_BEGIN", "TYPE_SLICE_END", "TYPE_INSTANT", "TYPE_COUNTER", "flows")
+    check(tuple(seen.get(kind, 0) for kind in kinds) ==
           (told["slices"], told["slices"], told["instants"], told["counters"] + told["derived"], arrows), "packets %s, exported %s", seen, told)
     print("packet by packet: %s" % seen, flush=True)
 
@@ -111,8 +135,14 @@ def check_ranks(workspace, python, directory, job, gzip):
     check(all(name.startswith("host-node%d_%d." % (rank, 4000 + rank)) and name.endswith(".pt.trace.json" + gzip * ".gz")
               for rank, name in enumerate(names)), "names of files: %s", names)
     found = read_by(workspace, python, "kineto_readers", ranks)
+    steps = {device["rank"]: device["trace"] for device in workspace.json("steps", directory)["devices"]}
     for rank, events in enumerate(job.events):
         times, overlap = breakdown(events)
+        ours = steps[rank]
+        told_of = {"idle_time": ours["idle_us"], "compute_time": ours["compute_us"], "kernel_time": ours["time_us"],
+                   "non_compute_time": ours["exposed_communication_us"] + ours["copies_us"]}
+        check(all(abs(told_of[key] - times[key]) < 1e-6 for key in times) and abs(ours["overlap_percent"] - overlap) < 1e-6,
+              "rank %d: ringside steps %s, the reader %s, %s", rank, ours, times, overlap)
         theirs = found["hta"]["breakdown"][str(rank)]
         check(all(abs(theirs[key] - times[key]) < 1e-6 for key in times), "rank %d: HTA's breakdown %s, ours %s", rank, theirs, times)
         check(abs(found["hta"]["overlap_percent"][str(rank)] - overlap) < 0.005, "rank %d: HTA's overlap %s, ours %s", rank, found["hta"], overlap)
@@ -134,10 +164,10 @@ def check_tables(rank, worker, events):
     kernels = {}
     for work in events.gpu.work:
         if work.what == "kernel":
-            calls, ns = kernels.get(work.name.split("(")[0], (0, 0))
-            kernels[work.name.split("(")[0]] = (calls + 1, ns + work.end - work.begin)
+            name = demangled(work.name).split("(")[0]
+            calls, ns = kernels.get(name, (0, 0))
+            kernels[name] = (calls + 1, ns + work.end - work.begin)
     theirs = {row["Name"].split("(")[0]: (row["Calls"], round(row["Total Duration (us)"] * 1000)) for row in worker["kernels"]}
-    kernels["void at::native::vectorized_elementwise_kernel<4>"] = kernels.pop("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi")
     check(theirs == kernels, "rank %d: the plugin's kernels %s, ours %s", rank, theirs, kernels)
     check({"title": "Name", "value": "Test GPU"} in worker["gpus"], "rank %d: the plugin's GPUs: %s", rank, worker["gpus"])
 
@@ -147,8 +177,9 @@ def test(workspace):
     os.makedirs(directory)
     workspace.run("gpu_job", [sys.argv[1], str(kRanks), directory])
     job = Job(directory)
-    check_perfetto(workspace, directory, ".json")
+    chrome, _ = check_perfetto(workspace, directory, ".json")
     trace, told = check_perfetto(workspace, directory, ".pftrace")
+    check_same(workspace, chrome, trace)
     python = python_of_oracles()
     if python is None:
         skip("HolisticTraceAnalysis and TensorBoard's plugin are not here; tools/setup_oracles fetches them (Perfetto's part passed)")

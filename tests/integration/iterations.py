@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """`ringside trace --iterations N`: exactly N iterations of each process in the dumps (as the independent reader trims them), the table and the export;
-who has fewer says so. iterations.py exact|range|nodes|short|torch PROGRAM"""
+who has fewer says so. iterations.py exact|range|nodes|short|nvtx|torch PROGRAM"""
 import json
 import os
 import signal
 import sys
 
-from harness import check, kCommand, kPython, kWorkloads, main, Node, wait_until
+from harness import check, kCommand, kPython, kWorkloads, main, Node, skip, wait_until
 from rsd.index import Job
 
 kCount = 5
@@ -155,6 +155,29 @@ def short(workspace, program):
     check(told[job.pid]["reason"].startswith("no iteration of nothing of ours seen"), "trace says %s", told)
 
 
+kNvtx = """
+import itertools, nvtx, time
+for n in itertools.count():
+    with nvtx.annotate("turn", payload=n):
+        with nvtx.annotate("inside", payload=n):
+            time.sleep(0.002)
+"""
+
+
+def nvtx_ranges(workspace, python):
+    if not python:
+        skip("no NVTX for Python here (tools/setup_annotations installs it)")
+    node = Node(workspace, "node")
+    job = workspace.start("nvtx", node.job_command(python, "-c", kNvtx), node.environment())
+    wait_until("its NVTX", lambda: [p for p in workspace.json("ps", "--hosts", node.endpoint) if p["pid"] == job.pid and p["sources"]], children=[job])
+    output, told = trace(workspace, node, "--iterations-of", "turn")
+    whole, trimmed = read(output)
+    check(told[job.pid]["iterations"]["name"] == "turn" and told[job.pid]["good"], "trace says %s", told[job.pid])
+    for name in ("turn", "inside"):
+        check_numbers(named(trimmed, job.pid, name), kCount, name)
+        check(len(named(whole, job.pid, name)) > kCount, "the dump holds no more %s than were asked for: nothing was trimmed", name)
+
+
 def torch_loop(workspace, _):
     node = Node(workspace, "node")
     job = workspace.start("sgd", node.job_command(kPython, "-W", "ignore", os.path.join(kWorkloads, "sgd_loop.py"), "--conditions", workspace.conditions),
@@ -184,7 +207,7 @@ def torch_loop(workspace, _):
     job.wait()
 
 
-kCases = {"exact": exact, "range": of_range, "nodes": nodes, "short": short, "torch": torch_loop}
+kCases = {"exact": exact, "range": of_range, "nodes": nodes, "short": short, "nvtx": nvtx_ranges, "torch": torch_loop}
 
 if __name__ == "__main__":
     main(lambda workspace: kCases[sys.argv[1]](workspace, sys.argv[2] if len(sys.argv) > 2 else None), "iterations-" + sys.argv[1])

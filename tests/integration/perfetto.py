@@ -42,7 +42,7 @@ def check_file(workspace, what, trace, told, *more):
           what, seen[0]["n"], told["slices"], told["instants"])
     check(endless[0]["n"] == 0, "%s: %d slices without an end", what, endless[0]["n"])
     arrows = sum(row["n"] for row in flows)
-    check(arrows == told["rpc_requests"] + told["rpc_replies"] + told["fwdbwd"] + told["launches"],
+    check(arrows == told["rpc_requests"] + told["rpc_replies"] + told["fwdbwd"] + told["launches"] + told["collectives"],
           "%s: %d arrows in trace_processor (%s), exported %s", what, arrows, flows, told)
     between_halves = sum(row["n"] for row in flows if (row["leaves"], row["arrives"]) == ("rpc", "rpc"))
     check(between_halves == told["rpc_requests"] + told["rpc_replies"], "%s: %d arrows between halves, exported %s", what, between_halves, told)

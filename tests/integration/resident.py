@@ -2,7 +2,7 @@
 """A user's resident agent (`ringside agent --all`): one process gives each job's directory an agent, wrapped jobs leave theirs to it, and nothing of a job
 is left when it is over.
 
-    resident.py CASE PROGRAM        CASE: jobs killed (on a Slurm of the test's own) plain ends
+    resident.py CASE PROGRAM        CASE: jobs killed hosts (on a Slurm of the test's own) plain ends
 """
 import contextlib
 import json
@@ -15,6 +15,7 @@ from harness import check, kAgent, kCommand, kOfTheJobDirectory, kShim, main, wa
 from rsd.index import Job
 from slurm import agents, in_trace, job_directories, kWrap, state_of
 from slurm_host import Slurm
+from slurm_hosts import HostSlurm
 
 kLock = "resident"  # its own, in the root
 
@@ -22,10 +23,10 @@ kLock = "resident"  # its own, in the root
 class Resident:
     """The resident agent, through `ringside agent`."""
 
-    def __init__(self, workspace, environment):
+    def __init__(self, workspace, environment, prefix=()):
         self.workspace = workspace
         reading, writing = os.pipe()
-        self.child = workspace.start("resident-%d" % len(workspace.children), [kCommand, "agent", "--all", "--log-level", "info", "--output", workspace.path("output"),
+        self.child = workspace.start("resident-%d" % len(workspace.children), [*prefix, kCommand, "agent", "--all", "--log-level", "info", "--output", workspace.path("output"),
                                      "--ready-fd", str(writing)], environment, pass_fds=(writing,))
         os.close(writing)
         with os.fdopen(reading) as ready:
@@ -130,6 +131,35 @@ def jobs(workspace, program):
     check(agents_beneath(workspace) == {resident.pid}, "agents: %s", agents_beneath(workspace))
     resident.stop()
     check(in_root(workspace) == [], "left: %s", in_root(workspace))
+
+
+def hosts(workspace, program):
+    """A resident agent on each of three hosts that share no home: a job's agents are theirs, one command captures it, and nothing of it is left."""
+    slurm = HostSlurm(workspace, False)
+    residents = [Resident(workspace, slurm.environment, host.prefix) for host in slurm.hosts]
+    child = slurm.srun("srun", "-N3", "--ntasks-per-node=2", kWrap, "sh", "-c", "exec %s %s/numbers.$SLURM_PROCID 1 1000000" % (program, workspace.disk))
+    job = slurm.await_job([child])
+    wait_until("the tasks", lambda: all(numbers(workspace, str(rank)) for rank in range(6)), children=[child])
+
+    def asked(name, *words):
+        done = workspace.run(name, [*slurm.hosts[1].prefix, kCommand, *words, "--job", job, "--json"], slurm.environment)
+        return json.loads(done.out())
+
+    held = {each["node"]: {each["pid"]} for each in asked("status", "status")}
+    check(held == dict(zip(slurm.names, (resident.own() for resident in residents))), "agents: %s, of the resident ones %s", held,
+          [resident.own() for resident in residents])
+    told = asked("trace", "trace", "--duration", "300ms", "-o", workspace.path("traced"))
+    found = sorted((each["node"], each["rank"], each["verdict"]) for each in told["processes"] if each["events"] > 0)
+    check(found == [(name, 2 * n + t, "captured") for n, name in enumerate(slurm.names) for t in range(2)], "of the ranks it says %s", told["processes"])
+    check(not Job(workspace.path("traced")).problems(), "the reader: %s", Job(workspace.path("traced")).problems())
+    slurm.ask("scancel", "--signal=TERM", job)
+    child.wait(expect=None)
+    wait_until("the directories to go", lambda: not any(slurm.job_directories().values()))
+    wait_until("the agents to end", lambda: not any(resident.own() for resident in residents))
+    for resident in residents:
+        resident.stop()
+    left = {host.name: os.listdir(host.seen(workspace.root)) for host in slurm.hosts}
+    check(not any(left.values()), "left: %s", left)
 
 
 def killed(workspace, program):
@@ -261,7 +291,7 @@ def ends(workspace, program):
     resident.stop()
 
 
-kCases = {"jobs": jobs, "killed": killed, "plain": plain, "ends": ends}
+kCases = {"jobs": jobs, "hosts": hosts, "killed": killed, "plain": plain, "ends": ends}
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or sys.argv[1] not in kCases:

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`--record-shapes` and `--profile-memory`: the operators' input shapes and CPU memory are torch.profiler's, event by event and row by row; rows of
+"""`--record-shapes` and `--profile-memory`: the operators' input shapes and memory are torch.profiler's, event by event and row by row; rows of
 operators that ran on another worker have them too; and without the options none of it is recorded.
 
 A profiler that counts in microseconds (1.13) can't tell exactly what lies in what: there the rows are not compared, the events are. One that rounds
@@ -9,6 +9,7 @@ import collections
 import glob
 import json
 import os
+import subprocess
 
 from harness import Node, Trace, check, free_port, kPython, kSource, kWorkloads, main, wait_until
 
@@ -116,6 +117,32 @@ def check_remote(workspace):
     return len(ours)
 
 
+def check_device(workspace):
+    """Memory on a device: torch's allocator reports it from a library of its own, here a small one; the rows are what torch.profiler makes of it."""
+    root = workspace.run("root", [kPython, "-c", "import importlib.util as u; print(*u.find_spec('torch').submodule_search_locations)"]).out().strip()
+    folders = [os.path.join(root, "lib"), "/usr/lib/x86_64-linux-gnu"]
+    c10 = next(path for path in (os.path.join(folder, "libc10.so") for folder in folders) if os.path.exists(path))
+    symbols = subprocess.run(["nm", "-D", "--defined-only", c10], stdout=subprocess.PIPE, text=True, check=True).stdout
+    (report,) = {line.split()[-1].split("@")[0] for line in symbols.splitlines() if "reportMemoryUsageToProfiler" in line}
+    library, out = workspace.path("libc10_cuda.so"), workspace.path("device.json")
+    workspace.run("compile", ["cc", "-shared", "-fPIC", "-Wl,-z,now", "-Wl,-soname,libc10_cuda.so", '-DREPORT="%s"' % report, "-o", library,
+                              os.path.join(kWorkloads, "device_memory.c"), c10])
+    words = [kPython, "-W", "ignore", os.path.join(kWorkloads, "device_memory.py"), library]
+    workspace.run("profiled-device", [*words, out])
+    with open(out) as text:
+        told = json.load(text)
+    output = workspace.path("device")
+    workspace.ringside("run", "--profile-memory", "-o", output, "--", *words)
+    table = workspace.json("table", output, "--row-limit", "0")
+    found = {r["name"]: [r["count"], r["cuda_memory_usage"], r["self_cuda_memory_usage"]] for r in table["rows"]}
+    wanted = {"outer": [1, 4096, 1 << 20], "inner": [2, 4096 - (1 << 20) + 512] + [4096 - (1 << 20) + 512]}
+    for name, row in wanted.items():
+        check(told[name] == row and found.get(name) == row, "%s (calls, bytes, own bytes): torch says %s, we %s, it took %s", name, told[name], found.get(name), row)
+    check(found[kMemory][1] == -512, "outside of ranges: %s", found[kMemory])
+    # Torch 1.13's ranges take a little of the CPU's for themselves.
+    check(all(abs(r["cpu_memory_usage"]) < 100 for r in table["rows"] if r["name"] in wanted), "the CPU's: %s", table["rows"])
+
+
 def test(workspace):
     told = profiled(workspace)
     job, table, text = traced(workspace, "--record-shapes", "--profile-memory")
@@ -125,6 +152,7 @@ def test(workspace):
     columns = [c.strip() for c in header if c.strip()]
     check(columns[6:9] == ["CPU Mem", "Self CPU Mem", "# of Calls"] and columns[-1] == "Input Shapes", "the table's columns are %s", columns)
     check_plain(workspace)
+    check_device(workspace)
     remote = check_remote(workspace)
     print("PyTorch %s: %d operators with torch.profiler's shapes, %d allocations and deallocations, %d rows, %d rows of served operators" % (
         told["torch"], operators, marks, rows, remote), flush=True)

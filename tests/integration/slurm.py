@@ -31,7 +31,7 @@ def agents(workspace, slurm, job):
     return {each["node"]: each["pid"] for each in json.loads(done.out())}
 
 
-kCounting = 'u=0 t=0; trap "u=\\$((u + 1))" USR1; trap "t=\\$((t + 1))" TERM; echo up; while [ $t = 0 ]; do sleep 0.05; done; sleep 0.3; echo got $u $t'
+kCounting = 'u=0 i=0 t=0; trap "u=\\$((u + 1))" USR1; trap "i=\\$((i + 1))" INT; trap "t=\\$((t + 1))" TERM; echo up; while [ $t = 0 ]; do sleep 0.05; done; sleep 0.3; echo got $u $i $t'
 
 
 def told_of_tasks(text):
@@ -111,13 +111,13 @@ def ends(workspace, _):
         wait_until("the tasks", lambda: child.out().count("up") == 2, children=[child])
         job = slurm.await_job()
         before = agents(workspace, slurm, job)
-        for _ in range(3):
-            slurm.ask("scancel", "--signal=USR1", job)
+        for name in ("USR1", "USR1", "INT", "USR1"):
+            slurm.ask("scancel", "--signal=" + name, job)
             time.sleep(0.4)  # signals of one number don't queue
         check(agents(workspace, slurm, job) == before and bool(before) == wrapped, "wrapped %s: the agents before the signals: %s", wrapped, before)
         slurm.ask("scancel", job)
         child.wait(expect=None)
-        check(child.out().count("got 3 1") == 2, "wrapped %s: after three USR1 and a scancel the tasks say %r", wrapped, child.out())
+        check(child.out().count("got 3 1 1") == 2, "wrapped %s: after three USR1, an INT and a scancel the tasks say %r", wrapped, child.out())
     wait_until("the directories to go", lambda: job_directories(workspace) == [])
 
 
@@ -135,18 +135,18 @@ def alone(workspace, _):
         return child, child.pid
 
     one, wrapper = started("one", kCounting)
-    for _ in range(2):
-        os.kill(wrapper, signal.SIGUSR1)
+    for number in (signal.SIGUSR1, signal.SIGINT, signal.SIGUSR1):
+        os.kill(wrapper, number)
         time.sleep(0.4)
     os.kill(wrapper, signal.SIGTERM)
     one.wait()
-    check(one.out() == "up\ngot 2 1\n", "sent to the wrapper alone: %r", one.out())
+    check(one.out() == "up\ngot 2 1 1\n", "sent to the wrapper alone: %r", one.out())
     all_of_it, wrapper = started("all", kCounting)
-    for number in (signal.SIGUSR1, signal.SIGTERM):
+    for number in (signal.SIGUSR1, signal.SIGINT, signal.SIGTERM):
         os.killpg(os.getpgid(wrapper), number)
         time.sleep(0.1)
     all_of_it.wait()
-    check(all_of_it.out() == "up\ngot 1 1\n", "sent to the group: %r", all_of_it.out())
+    check(all_of_it.out() == "up\ngot 1 1 1\n", "sent to the group: %r", all_of_it.out())
     killed, wrapper = started("killed", "echo $$ up; exec sleep 100")
     command = int(killed.out().split()[0])
     os.kill(wrapper, signal.SIGKILL)

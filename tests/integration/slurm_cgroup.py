@@ -2,7 +2,7 @@
 """A Slurm that holds each step in control groups. A step that is killed in the middle of a capture: what was recorded is in the agent's last dump, or
 `ringside recover` has it, and no process stays. A job at its memory's limit is not pushed over it by a capture.
 
-    slurm_cgroup.py CASE PROGRAM        CASE: killed time_limit memory
+    slurm_cgroup.py CASE [PROGRAM]        CASE: ddp killed time_limit memory
 """
 import glob
 import json
@@ -14,6 +14,7 @@ import struct
 import sys
 import time
 
+import slurm_ddp
 from harness import check, kCommand, kPython, main, skip, wait_until
 from rsd.codec import kMark
 from rsd.index import Job
@@ -41,16 +42,16 @@ while True:
 """
 
 
-def cgroup_slurm(workspace):
+def cgroup_slurm(workspace, nodes=1):
     if not os.path.ismount(os.path.join(kMounts, "freezer")):
         skip("no freezer of cgroups v1 at %s" % kMounts)
     check(not groups(), "there are control groups of another Slurm's nodes: %s", groups())
     workspace.on_exit(remove_groups)
-    return Slurm(workspace, 1, proctrack="proctrack/cgroup")
+    return Slurm(workspace, nodes, proctrack="proctrack/cgroup")
 
 
 def groups():
-    return glob.glob(os.path.join(kMounts, "*", "slurm_n1"))
+    return glob.glob(os.path.join(kMounts, "*", "slurm_n[1-9]"))
 
 
 def processes_in(folder):
@@ -161,6 +162,15 @@ def time_limit(workspace, program):
     killed_in_capture(workspace, program, 500_000, over)
 
 
+def ddp(workspace, _):
+    """What slurm_ddp.py has, with each step in a control group: captures, and the job's own end, after which its agents are gone too."""
+    slurm = cgroup_slurm(workspace, slurm_ddp.kNodes)
+    slurm_ddp.one_job(slurm)
+    slurm_ddp.ends_on(slurm)
+    check(job_directories(workspace) == [], "left: %s", job_directories(workspace))
+    check_empty(slurm)
+
+
 def memory(workspace, program):
     """The agent's memory counts, too: the wrapper is in the group, as under ConstrainRAMSpace."""
     group = os.path.join(kMounts, "memory", "ringside-test-%d" % os.getpid())
@@ -196,9 +206,9 @@ def memory(workspace, program):
     check_empty(slurm)
 
 
-kCases = {"killed": killed, "time_limit": time_limit, "memory": memory}
+kCases = {"ddp": ddp, "killed": killed, "time_limit": time_limit, "memory": memory}
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in kCases:
+    if len(sys.argv) not in (2, 3) or sys.argv[1] not in kCases:
         sys.exit(__doc__)
-    main(lambda workspace: kCases[sys.argv[1]](workspace, sys.argv[2]), "cgroup-" + sys.argv[1], limit_s=200)
+    main(lambda workspace: kCases[sys.argv[1]](workspace, *(sys.argv[2:] or [None])), "cgroup-" + sys.argv[1], limit_s=300)

@@ -70,13 +70,18 @@ def of_ranks(job):
 
 
 def check_ranks(training, job, told):
-    """All ranks are captured, each on its node, by clocks that the index puts right."""
+    """All ranks are captured, each on its node. @return of_ranks()"""
     names, tasks = training.slurm.names, training.ranks // len(training.slurm.names)
     there = [(each["node"], each["rank"], each["verdict"], each["lost"]) for each in told["processes"] if each["events"] > 0]
     check(sorted(there) == sorted((name, tasks * n + t, "captured", 0) for n, name in enumerate(names) for t in range(tasks)),
           "of the ranks it says %s", told["processes"])
     ranks = of_ranks(job)
     check(sorted(ranks) == list(range(training.ranks)), "ranks in the dumps: %s", sorted(ranks))
+    return ranks
+
+
+def check_spread(job, ranks):
+    """Their first records, by clocks that the index puts right, are near each other."""
     first = {rank: min(job.leader_ns(number, r.begin) for r in events.ranges if r.process == process.index)
              for rank, (number, events, process) in ranks.items()}
     spread = max(first.values()) - min(first.values())
@@ -108,11 +113,11 @@ def one_job(slurm, host=None):
     """A job of six ranks, captured for a time and for some iterations."""
     training = Training(slurm, "training")
     job, told = trace(training, "for-a-time", "--duration", "400ms", host=host)
-    spread = check_ranks(training, job, told)
+    spread = check_spread(job, check_ranks(training, job, told))
     print("400 ms: %d ranges, first records within %.3f ms, clocks within %.3f ms" % (
         job.counts()["ranges"], spread / 1e6, told["clock_bound_ns"] / 1e6), flush=True)
     job, told = trace(training, "iterations", "--iterations", str(kIterations), host=host)
-    spread = check_ranks(training, job, told)
+    spread = check_spread(job, check_ranks(training, job, told))
     apart = check_iterations(job, kIterations)
     print("%d iterations of each rank, begun within %.3f ms; first records within %.3f ms" % (kIterations, apart / 1e6, spread / 1e6), flush=True)
     training.end()
@@ -137,13 +142,19 @@ def on_hosts(workspace, shared_home):
 
 def ends(workspace):
     """With status 0, with 3, by scancel: each as without us, once traced and once not."""
-    slurm = Slurm(workspace, 2)
+    ends_on(Slurm(workspace, kNodes))
+    wait_until("the directories to go", lambda: job_directories(workspace) == [])
+
+
+def ends_on(slurm):
     for name, options, status in (("well", [], 0), ("three", ["--exit-with", "3"], 3), ("cancelled", [], None)):
         told = []
         for wrapped in (False, True):
-            training = Training(slurm, "%s-%s" % (name, "wrapped" if wrapped else "bare"), *options, nodes=2, tasks=1, wrapped=wrapped)
+            training = Training(slurm, "%s-%s" % (name, "wrapped" if wrapped else "bare"), *options, wrapped=wrapped)
             if wrapped:
-                trace(training, name, "--duration", "100ms")
+                job, captured = trace(training, name, "--iterations", str(kIterations))
+                check_ranks(training, job, captured)
+                check_iterations(job, kIterations)
             if status is None:
                 slurm.ask("scancel", training.job)
                 training.child.wait(expect=None)
@@ -153,7 +164,6 @@ def ends(workspace):
             told.append((training.child.process.returncode, told_of_tasks(training.child.err()), slurm.ended_as(training.job)))
         check(told[0] == told[1], "%s: it ends as %s, through ringside-wrap as %s", name, *told)
         print("%s: %s" % (name, told[1]), flush=True)
-    wait_until("the directories to go", lambda: job_directories(workspace) == [])
 
 
 kCases = {"one_host": one_host, "shared_home": lambda workspace: on_hosts(workspace, True), "private_homes": lambda workspace: on_hosts(workspace, False),

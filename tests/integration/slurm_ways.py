@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """Ways in which a Slurm's tasks come to be traced: inside a sandbox with a root, processes and a /dev/shm of its own; by an agent that comes as a step of its
-own into a job that has the preload alone; as one task of an array; as one component of a heterogeneous job.
+own into a job that has the preload alone; asked for from a host that is none of the job's; as one task of an array; as one component of a heterogeneous job.
 
-    slurm_ways.py CASE PROGRAM        CASE: bwrap overlap agents_later array het
+    slurm_ways.py CASE PROGRAM        CASE: bwrap overlap agents_later outside outside_notes array het
 """
 import json
 import os
 import shutil
+import signal
 import sys
 
 from harness import check, kAgent, kBuild, kCommand, kOfTheJobDirectory, kShim, main, skip, wait_until
@@ -139,6 +140,55 @@ def agents_later(workspace, program):
     print("agents that came later have captured a job, and each task of an array, on %d hosts" % count, flush=True)
 
 
+def outside(workspace, program):
+    """Who asks is on a host that has no part in the job and shares no home with it, and holds the key: by Slurm's word; where Slurm's is not to be had, by --hosts,
+    or through one agent, which knows the nodes by Slurm's word."""
+    ask_from_outside(workspace, program, HostSlurm(workspace, False), kWrap)
+
+
+def outside_notes(workspace, program):
+    """As above; the job's hosts share a home, and their agents know each other by their notes there alone."""
+    ask_from_outside(workspace, program, HostSlurm(workspace, True), "env", "SLURM_CONF=/none", kWrap)
+
+
+def ask_from_outside(workspace, program, slurm, *wrap):
+    of_job = slurm.names[:2]
+    child = slurm.srun("srun", "-N2", "-w", ",".join(of_job), "--ntasks-per-node=1", *wrap, "sh", "-c",
+                       (kNumbers % "$SLURM_PROCID").format(program=program, disk=workspace.disk))
+    job = slurm.await_job([child])
+    await_numbers(workspace, ("0", "1"), child)
+    with_slurm = dict(slurm.environment, HOME=workspace.path("own-home"), RINGSIDE_KEY=slurm.made.key)
+    without_slurm = dict(with_slurm, SLURM_CONF="/none", PATH="/none")
+
+    def asked(*words, environment=without_slurm, expect=0):
+        done = workspace.run("outside-%d" % len(workspace.children), [*(shutil.which(slurm.hosts[2].prefix[0]), *slurm.hosts[2].prefix[1:]), kCommand, *words,
+                                                                      "--job", job, "--json"], environment, expect=expect)
+        return json.loads(done.out() or "[]")
+
+    agents = asked("status", environment=with_slurm)
+    check(sorted(each["node"] for each in agents) == of_job, "agents: %s", agents)
+    check(asked("status", expect=4) == [], "without Slurm it finds some")
+    hosts = [each["endpoint"].partition("://")[2] for each in sorted(agents, key=lambda each: each["node"])]
+    for name, how, environment in (("by-slurm", [], with_slurm), ("by-hosts", ["--hosts", ",".join(hosts)], without_slurm),
+                                   ("by-host", ["--peers-of", slurm.hosts[0].address], without_slurm), ("by-agent", ["--peers-of", hosts[1]], without_slurm)):
+        told = asked("trace", "--duration", "300ms", "-o", workspace.path(name), *how, environment=environment)
+        found = sorted((each["node"], each["rank"], each["verdict"]) for each in told["processes"] if each["events"] > 0)
+        check(found == [(node, rank, "captured") for rank, node in enumerate(of_job)], "%s: %s", name, told["processes"])
+        check(not Job(workspace.path(name)).problems(), "the reader: %s", Job(workspace.path(name)).problems())
+    # An agent that is told of and does not answer is no less told of; hosts that a user lists are those and no others.
+    (silent,) = [each["pid"] for each in agents if each["node"] == of_job[1]]
+    os.kill(silent, signal.SIGSTOP)
+    told = asked("trace", "--duration", "300ms", "-o", workspace.path("silent"), "--peers-of", hosts[0], expect=1)
+    check(sorted((each["verdict"], each["node"] == of_job[0]) for each in told["processes"]) == [("captured", True), ("unreachable", False)],
+          "one is silent: %s", told["processes"])
+    os.kill(silent, signal.SIGCONT)
+    told = asked("trace", "--duration", "300ms", "-o", workspace.path("one"), "--hosts", hosts[0])
+    check([node["name"] for node in told["nodes"]] == of_job[:1], "--hosts of one host: %s", told["nodes"])
+    slurm.ask("scancel", "--signal=TERM", job)
+    child.wait(expect=None)
+    print("from outside the job: by Slurm's word, at %s, and through each of them" % hosts, flush=True)
+
+
 def check_apart(workspace, slurm, names):
     """Each of the names finds its own tasks, and no others."""
     for name, numbers in names.items():
@@ -178,7 +228,7 @@ def het(workspace, program):
     child.wait(expect=None)
 
 
-kCases = {"bwrap": bwrap, "overlap": overlap, "agents_later": agents_later, "array": array, "het": het}
+kCases = {"bwrap": bwrap, "overlap": overlap, "agents_later": agents_later, "outside": outside, "outside_notes": outside_notes, "array": array, "het": het}
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or sys.argv[1] not in kCases:

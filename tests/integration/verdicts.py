@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What a trace says of each process: those that hang, launchers that record nothing, and those that no preload reaches.
 
-    verdicts.py CASE PROGRAM        CASE: hung launchers untraced; PROGRAM: workloads/numbered.c
+    verdicts.py CASE PROGRAM        CASE: hung launchers limit untraced; PROGRAM: workloads/numbered.c
 """
 import json
 import os
@@ -110,6 +110,50 @@ def launchers(workspace, program):
     check("/bin/sh" not in command.out(), "the text:\n%s", command.out())
 
 
+def limit(workspace, program):
+    """A limit's place is for the one that matters, though all that is there when the trace begins is the shell that will become it, with its short programs."""
+    node = Node(workspace, "node")
+    wrapper, go = workspace.path("python3"), workspace.path("go")
+    with open(wrapper, "w") as file:
+        file.write("#!/bin/sh\nwhile [ ! -e %s ]; do sleep 0.02; done\nfor n in $(seq %d); do /usr/bin/env true; done\nexec %s \"$@\"\n" % (go, kShortOnes, program))
+    os.chmod(wrapper, 0o755)
+
+    def wrapped(name):
+        child = workspace.start(name, node.job_command(wrapper, workspace.path(name), "1", "1000000"), node.environment())
+        wait_until("the shell", lambda: node.segments(), children=[child])
+        return child
+
+    first = wrapped("first")
+    trace = Trace(workspace, [node], workspace.path("traced"), options=["--limit", "1"])
+    open(go, "w").close()
+    wait_until("the one that matters", lambda: made(workspace.path("first")) > 0, children=[first])
+    # It has a place once it is seen; from then on each number that it makes is in the dump.
+    place = wait_until("it to record", lambda: recorded_by(workspace, node).get(first.pid), children=[first])
+    before = made(workspace.path("first"))
+    second = wrapped("second")
+    wait_until("more numbers", lambda: made(workspace.path("first")) > before + 100 and made(workspace.path("second")) > 100, children=[first, second])
+    told = trace.end()
+    recorded = {each["pid"]: (each["verdict"], each["events"]) for each in told["processes"] if each["events"] > 0}
+    check(list(recorded) == [first.pid] and recorded[first.pid][0] == "captured" and recorded[first.pid][1] >= max(place, 100), "recorded: %s", told["processes"])
+    check([each["left_out"] for each in told["nodes"]] == [1], "of the second: %s", told["nodes"])
+    # Of a name that comes in the middle, and marks at once: it is there, and the verdict says what it may lack.
+    os.unlink(go)
+    first.end()
+    second.end()
+    third = wrapped("third")
+    shell = os.path.basename(os.path.realpath("/bin/sh"))
+    trace = Trace(workspace, [node], workspace.path("of-a-name"), options=["--exe", "numbered", "--exe", shell])
+    open(go, "w").close()
+    wait_until("the one that matters", lambda: made(workspace.path("third")) > 0, children=[third])
+    wait_until("it to record", lambda: recorded_by(workspace, node).get(third.pid), children=[third])
+    told = {each["pid"]: each for each in trace.end()["processes"] if each["events"] > 0}
+    check(list(told) == [third.pid] and told[third.pid]["verdict"] == "captured", "of a name: %s", told)
+
+
+def recorded_by(workspace, node):
+    return {each["pid"]: each["events"] for each in workspace.json("ps", "--hosts", node.endpoint) if each["events"]}
+
+
 kPause = "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n"
 
 
@@ -167,7 +211,7 @@ def untraced(workspace, program):
     wait_until("the directory to go", lambda: os.listdir(workspace.root) == [])
 
 
-kCases = {"hung": hung, "launchers": launchers, "untraced": untraced}
+kCases = {"hung": hung, "launchers": launchers, "limit": limit, "untraced": untraced}
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or sys.argv[1] not in kCases:

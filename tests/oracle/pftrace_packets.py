@@ -63,7 +63,7 @@ def read(path):
         depth[track] += {TrackEvent.TYPE_SLICE_BEGIN: 1, TrackEvent.TYPE_SLICE_END: -1}.get(event.type, 0)
         if depth[track] < 0:
             complain("an end without a begin")
-        if event.type in (TrackEvent.TYPE_SLICE_BEGIN, TrackEvent.TYPE_INSTANT) and event.name_iid not in state["event_names"]:
+        if event.type in (TrackEvent.TYPE_SLICE_BEGIN, TrackEvent.TYPE_INSTANT) and not event.name and event.name_iid not in state["event_names"]:
             complain("name %d before it was told" % event.name_iid)
         for annotation in event.debug_annotations:
             if annotation.name_iid not in state["debug_annotation_names"]:

@@ -167,7 +167,7 @@ class Files(unittest.TestCase):
         signed = [v - (1 << 64) if v >> 63 else v for v in values]
         inline = bytes([11 | 32 | 64, kTorch, 2]) + b"".join(parts) + b"".join(sample.zigzag(v) for v in signed)
         mark = bytes([1]) + sample.varint(0xFFFFFFFF) + bytes([40, 7])
-        dump = self.dump(sample.header(), sample.process(), sample.blocks(sample.block(inline, 1, cells=2)),
+        dump = self.dump(sample.header(), sample.process(), sample.blocks(sample.block(inline, 0, cells=2)),
                          sample.blocks(sample.block(mark, 1, first=2, cells=1)), sample.footer(sample.totals(1)))
         self.assertEqual([r.name for r in Events(dump).ranges], [text])
         self.assertEqual(dump.accounts(), [])
@@ -352,7 +352,7 @@ class What(unittest.TestCase):
         swapped = {"client": {"node": 0, "process": 0, "lane": 1, "generation": 1, "position": 0}}
         self.assertGreater(len(self.job(rpc=swapped).problems()), 1)
 
-    def test_an_index_is_one_frame(self):
+    def test_an_index_is_all_of_its_frames(self):
         self.job()
         path = os.path.join(self.folder, "job.rsj")
         with open(path, "rb") as file:
@@ -361,6 +361,25 @@ class What(unittest.TestCase):
             sample.write(self.folder, "job.rsj", broken)
             with self.assertRaises(Damaged):
                 read_index(path)
+
+    def test_calls_in_frames_make_a_tree_by_their_keys(self):
+        self.job()
+        none = {"node": 0xFFFFFFFF, "process": 0, "lane": 0, "generation": 0, "position": 0}
+        ref = lambda lane: {"node": 0, "process": 0, "lane": lane, "generation": 1, "position": 0}
+        call = lambda begin, **fields: {**{name: 0 for name in ("trace_hi", "key", "parent_key", "server_begin_ns", "server_end_ns", "client_end_ns")},
+                                        "trace_lo": begin, "span": 777, "client": none, "server": none, "client_begin_ns": begin, "state": "Joined",
+                                        "unfinished": False, "reply": True, **fields}
+        inner, outer = call(20, client=ref(0), parent_key=9), call(10, server=ref(1), server_begin_ns=11, client=ref(2), key=9)
+        last = {"version": 2, "min_reader": 2, "nodes": [{"name": "n0", "dump": "n0.rsd"}]}
+        part = sample.index(version=2, min_reader=2, calls=[inner])
+        sample.write(self.folder, "job.rsj", part, sample.index(calls=[outer], frames=2, **last))
+        index = read_index(os.path.join(self.folder, "job.rsj"))
+        self.assertEqual([(r.client_begin_ns, r.parent, r.trace_lo, r.reply) for r in index.rpcs], [(10, -1, 10, True), (20, 0, 10, True)])
+        self.assertEqual((index.rpcs[0].server.lane, index.rpcs[1].server, len(index.nodes)), (1, None, 1))
+        for frames in (0, 1, 3):
+            sample.write(self.folder, "job.rsj", part, sample.index(calls=[outer], frames=frames, **last))
+            with self.assertRaisesRegex(Damaged, "2 frames"):
+                read_index(os.path.join(self.folder, "job.rsj"))
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/control/slurm_nodes.hpp"
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/install_paths.hpp"
-#include "tools/ringside/slurm.hpp"
 #include "tools/ringside/traced_command.hpp"
 
 namespace ringside::tools {
@@ -23,7 +23,7 @@ void tell_array_task() {
     if (id.empty() || !variable("SLURM_ARRAY_JOB_ID").empty()) {
         return;
     }
-    for (const SlurmNode& node : slurm_nodes(id)) {
+    for (const agent::SlurmNode& node : agent::slurm_nodes(id)) {
         const std::size_t task = node.member.find('_');
         if (node.id == id && task != std::string::npos) {
             ::setenv("SLURM_ARRAY_JOB_ID", node.member.substr(0, task).c_str(), 1);

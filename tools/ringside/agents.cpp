@@ -5,14 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "agent/control/endpoint.hpp"
 #include "agent/control/file_lock.hpp"
+#include "agent/control/held_jobs.hpp"
 #include "agent/control/job_folder.hpp"
-#include "schema/control_page.hpp"
 #include "tools/ringside/job_agents.hpp"
 #include "tools/ringside/job_files.hpp"
 #include "tools/ringside/options.hpp"
@@ -21,32 +19,20 @@
 
 namespace ringside::tools {
 
-namespace fs = std::filesystem;
-
 namespace {
-
-Descriptor open_folder(const std::string& path) {
-    return Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-}
 
 /// Those of all job directories that somebody holds, where a resident agent lives; else nothing.
 Agents agents_beneath(const std::string& root) {
     Agents agents;
-    const Descriptor folder = open_folder(root);
+    const Descriptor folder(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!agent::is_held(folder.number(), agent::kResidentName)) {
         return agents;
     }
     agents.resident = read_small(folder.number(), agent::kResidentName);
     agents.resident = agents.resident.substr(0, agents.resident.find('\n'));
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(root, error)) {
-        const Descriptor job = open_folder(entry.path().string());
-        if (agent::is_held(job.number(), schema::kLockFileName)) {
-            agents.endpoints.push_back(
-                agent::default_endpoint(root, entry.path().filename().string()));
-        }
+    for (const std::string& job : agent::held_jobs(root)) {
+        agents.endpoints.push_back(agent::default_endpoint(root, job));
     }
-    std::sort(agents.endpoints.begin(), agents.endpoints.end());
     return agents;
 }
 
@@ -57,16 +43,25 @@ bool names_no_job() {
 }  // namespace
 
 void add_agent_options(CLI::App& verb, AgentChoice& choice) {
-    verb.add_option("--job", choice.job,
-                    "the agents of this job, on all its nodes: a Slurm job's id (4242, 4242_7, "
-                    "4242+1), or RINGSIDE_JOB")
-        ->type_name("ID");
-    verb.add_option("--hosts", choice.hosts,
-                    "agents to ask, ipc:///PATH or HOST:PORT, with commas; the first one leads. "
-                    "Default: the agent of this user's job directory (RINGSIDE_DIR, "
-                    "RINGSIDE_JOB). With --job: those of the job that ringside-wrap has started, "
-                    "wherever it does not find them")
-        ->type_name("E,E");
+    CLI::Option* const job =
+        verb.add_option("--job", choice.job,
+                        "the agents of this job, on all its nodes: a Slurm job's id (4242, 4242_7, "
+                        "4242+1), or RINGSIDE_JOB")
+            ->type_name("ID");
+    CLI::Option* const hosts =
+        verb.add_option(
+                "--hosts", choice.hosts,
+                "agents to ask, ipc:///PATH or HOST:PORT, with commas; the first one leads. "
+                "Default: the agent of this user's job directory (RINGSIDE_DIR, "
+                "RINGSIDE_JOB). With --job: those of the job that ringside-wrap has started, "
+                "wherever it does not find them")
+            ->type_name("E,E");
+    verb.add_option("--peers-of", choice.peers_of,
+                    "with --job: all of its agents that this one of them knows of, itself too. "
+                    "HOST (at the ports that follow from the job's id), HOST:PORT or ipc:///PATH")
+        ->type_name("E")
+        ->needs(job)
+        ->excludes(hosts);
     verb.add_option("--key", choice.key_file,
                     "key file for HOST:PORT, from `ringside keygen` (RINGSIDE_KEY, else "
                     "~/.ringside/key)")
@@ -83,7 +78,8 @@ Result<Agents> agents_of(const AgentChoice& choice) {
         agents.endpoints = std::move(*hosts);
     }
     if (!choice.job.empty()) {
-        auto found = find_job_agents(choice.job, choice.key_file, agents.endpoints);
+        auto found =
+            find_job_agents(choice.job, choice.key_file, agents.endpoints, choice.peers_of);
         if (!found) {
             return found.error();
         }

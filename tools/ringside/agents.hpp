@@ -21,6 +21,7 @@ namespace ringside::tools {
 struct AgentChoice {
     std::string hosts;
     std::string job;
+    std::string peers_of;
     std::string key_file;
     bool all_here =
         false;  ///< where nothing is said and the user's resident agent lives: all on this host

@@ -146,12 +146,12 @@ Action setup_arm(CLI::App& verb, const Words&) {
     verb.add_option("--pid", options->pids, "these processes only; repeated or with commas")
         ->type_name("N");
     verb.add_option("--sources", options->sources,
-                    "these only, with commas: torch, cupti, nvtx, api, itt; default all")
+                    "these only, with commas: " + source_names() + "; default all")
         ->type_name("S,S");
     verb.add_flag("--record-shapes", options->record_shapes,
                   "operators with their input shapes; costs a microsecond each");
     verb.add_flag("--profile-memory", options->profile_memory,
-                  "CPU memory that tensors take and give back");
+                  "memory that tensors take and give back, the CPU's and CUDA's");
     verb.add_flag("--json", options->json, "one JSON array, an object a node");
     verb.footer(
         "Armed, everything is recorded, and the oldest goes by time and by size. It costs the job "

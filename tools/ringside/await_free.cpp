@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/control/node_service.hpp"
+#include "tools/ringside/words.hpp"
 
 namespace ringside::tools {
 
@@ -38,7 +39,8 @@ std::string running_capture(std::vector<std::unique_ptr<agent::Client>>& clients
         } else if (status->capturing || status->leading != 0) {
             return agent::capture_name(status->leading != 0 ? status->leading
                                                             : status->capture_id) +
-                   " on node " + status->node;
+                   " on node " + status->node +
+                   (status->asker.empty() ? "" : " (asked for by " + one_line(status->asker) + ")");
         }
     }
     return "";

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <string>
@@ -44,6 +45,11 @@ bool is_special(const std::string& path) {
 }
 
 }  // namespace
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
 
 std::string errno_text(int error_number) {
     return std::system_category().message(error_number);

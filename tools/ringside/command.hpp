@@ -46,12 +46,17 @@ struct Verb {
 Action setup_run(CLI::App& verb, const Words& rest);
 Action setup_wrap(CLI::App& verb, const Words& rest);
 Action setup_trace(CLI::App& verb, const Words& rest);
+Action setup_fetch(CLI::App& verb, const Words& rest);
 Action setup_arm(CLI::App& verb, const Words& rest);
 Action setup_disarm(CLI::App& verb, const Words& rest);
 Action setup_status(CLI::App& verb, const Words& rest);
+Action setup_top(CLI::App& verb, const Words& rest);
 Action setup_ps(CLI::App& verb, const Words& rest);
 Action setup_cancel(CLI::App& verb, const Words& rest);
 Action setup_table(CLI::App& verb, const Words& rest);
+Action setup_steps(CLI::App& verb, const Words& rest);
+Action setup_ranges(CLI::App& verb, const Words& rest);
+Action setup_rpc(CLI::App& verb, const Words& rest);
 Action setup_export(CLI::App& verb, const Words& rest);
 Action setup_recover(CLI::App& verb, const Words& rest);
 Action setup_keygen(CLI::App& verb, const Words& rest);
@@ -80,6 +85,9 @@ Result<void> write_file(const std::string& path, const std::string& text);
 /// Whether a file can be made at `path`: better known before the work than after it.
 /// @errors Usage: its directory is missing or can't be written
 Result<void> check_target(const std::string& path);
+
+/// This host's name; empty: it has none.
+std::string host_name();
 
 /// The text of errno's value, for messages.
 std::string errno_text(int error_number);

@@ -26,6 +26,7 @@ struct Options {
     std::string output;
     bool per_rank = false;
     bool gzip = false;
+    bool cuda_sync = false;
     bool no_clock_correction = false;
     bool json = false;
 };
@@ -54,6 +55,7 @@ nlohmann::json as_json(const std::string& path, const TraceCounts& counts) {
         {"iterations", counts.iterations},
         {"gpu_calls", counts.gpu_calls},
         {"gpu_work", counts.gpu_work},
+        {"gpu_annotations", counts.gpu_annotations},
         {"instants", counts.instants},
         {"counters", counts.counters},
         {"derived", counts.derived},
@@ -61,6 +63,8 @@ nlohmann::json as_json(const std::string& path, const TraceCounts& counts) {
         {"rpc_replies", counts.rpc_replies},
         {"fwdbwd", counts.fwdbwd},
         {"launches", counts.launches},
+        {"collectives", counts.collectives},
+        {"left_out", counts.left_out},
         {"lost", counts.lost},
     };
 }
@@ -70,6 +74,9 @@ std::string as_text(const std::string& path, const TraceCounts& counts) {
     if (counts.gpu_work > 0) text += grouped(counts.gpu_work) + " of them a GPU's, ";
     return text + grouped(counts.rpc_requests) + " requests and " + grouped(counts.rpc_replies) +
            " replies as arrows, " + grouped(counts.lost) + " events lost, " +
+           (counts.left_out > 0 ? grouped(counts.left_out) +
+                                      " waits and CUDA events left out (--cuda-sync has them), "
+                                : std::string()) +
            bytes_text(counts.bytes);
 }
 
@@ -91,6 +98,11 @@ Result<std::vector<viewer_export::RankFile>> files_of(const viewer_export::model
 
 Result<void> check(const Options& options) {
     if (options.per_rank) return {};
+    if (options.cuda_sync) {
+        return Error{ErrorCode::kUsage,
+                     "--cuda-sync is for --per-rank: one file for all has waits and CUDA events "
+                     "always; leave it out"};
+    }
     if (options.gzip) {
         return Error{ErrorCode::kUsage,
                      "--gzip is for --per-rank: name a file that ends in .json.gz instead of " +
@@ -117,9 +129,11 @@ int run_export(Options options) {
     std::string text;
     for (const viewer_export::RankFile& file : *files) {
         const Write write = options.per_rank ? &viewer_export::write_chrome : format_of(file.name);
-        const auto counts =
-            write(*job, file.name,
-                  {.trace_name = {}, .tell = shown_by(*progress), .processes = file.processes});
+        const auto counts = write(*job, file.name,
+                                  {.trace_name = {},
+                                   .tell = shown_by(*progress),
+                                   .processes = file.processes,
+                                   .cuda_sync = options.cuda_sync || !options.per_rank});
         if (!counts) return fail(counts.error());
         told.push_back(as_json(file.name, *counts));
         text += as_text(file.name, *counts) +
@@ -148,6 +162,12 @@ Action setup_export(CLI::App& verb, const Words&) {
                   "one file a rank into the directory that -o names, as TensorBoard and "
                   "HolisticTraceAnalysis want them: <host>_<pid>.<n>.pt.trace.json");
     verb.add_flag("--gzip", options->gzip, "with --per-rank: .pt.trace.json.gz");
+    verb.add_flag(
+        "--cuda-sync", options->cuda_sync,
+        "with --per-rank: waits and CUDA events, too, as torch.profiler with "
+        "enable_cuda_sync_events; HolisticTraceAnalysis wants them for its critical path, "
+        "and takes waits for a stream for work elsewhere. One file for all has them "
+        "always");
     verb.add_flag("--no-clock-correction", options->no_clock_correction,
                   "each node by its own clock");
     verb.add_flag("--json", options->json, "tell what was written as one JSON object");

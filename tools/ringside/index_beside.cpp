@@ -19,15 +19,19 @@ Result<std::string> index_beside(const std::string& dump) {
     if (fs::exists(index, error)) {
         return index.string();
     }
-    const auto job = viewer_export::load_job({{directory}, true, {}});
-    if (!job) {
-        return job.error();
+    const auto dumps = viewer_export::dumps_among({directory});
+    if (!dumps) {
+        return dumps.error();
     }
-    const auto joined = join_offline(*job, true);
+    const auto writer = agent::IndexWriter::create(directory.string());
+    if (!writer) {
+        return writer.error();
+    }
+    const auto joined = join_offline(*dumps, true, **writer);
     if (!joined) {
         return joined.error();
     }
-    return agent::write_job_index(directory.string(), *joined);
+    return joined->path;
 }
 
 }  // namespace ringside::tools

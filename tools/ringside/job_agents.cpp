@@ -11,15 +11,15 @@
 
 #include "agent/control/client.hpp"
 #include "agent/control/endpoint.hpp"
-#include "agent/control/rendezvous.hpp"
+#include "agent/control/known_agents.hpp"
 #include "tools/ringside/progress.hpp"
-#include "tools/ringside/slurm.hpp"
 
 namespace ringside::tools {
 
 namespace {
 
 namespace fs = std::filesystem;
+using agent::SlurmNode;
 
 /// Those in a job's directories on this host: `ID`, and `ID.NODE` where several nodes share it; of an array each task has an id.
 std::vector<std::string> endpoints_here(const std::string& job,
@@ -102,25 +102,6 @@ void ask_all(std::vector<Candidate>& candidates, const agent::Key& key) {
     }
 }
 
-/// The notes of a job; a component of a heterogeneous job has none of its own, for its tasks are told only the whole job's id: those on its nodes.
-Result<std::vector<agent::NotedAgent>> notes_of(const std::string& job,
-                                                const std::vector<SlurmNode>& nodes) {
-    const std::string family = agent::family_of(job);
-    auto noted = agent::noted_agents(job);
-    if (!noted || !noted->empty() || family == job) {
-        return noted;
-    }
-    noted = agent::noted_agents(family);
-    if (noted) {
-        std::erase_if(*noted, [&](const agent::NotedAgent& agent) {
-            return agent.member != family ||
-                   std::none_of(nodes.begin(), nodes.end(),
-                                [&](const SlurmNode& node) { return node.name == agent.node; });
-        });
-    }
-    return noted;
-}
-
 /// Whether an agent is noted as this node's. A task of an array says which it is in its node's name, too (launch_step); a component of a heterogeneous
 /// job can't.
 bool is_of(const agent::NotedAgent& agent, const SlurmNode& node) {
@@ -178,16 +159,11 @@ void drop_doubles_and_dead(std::vector<Candidate>& candidates,
 }
 
 /// By their notes and by Slurm's word, one that answers first, for who leads must be there; none: nothing is noted, and no other node has the user's key.
-Result<std::vector<std::string>> endpoints_anywhere(const std::string& job,
-                                                    const std::vector<SlurmNode>& nodes,
-                                                    const agent::Key& key) {
-    const auto noted = notes_of(job, nodes);
-    if (!noted) {
-        return noted.error();
-    }
-    std::vector<Candidate> candidates = candidates_of(*noted, nodes);
+std::vector<std::string> endpoints_anywhere(const agent::KnownAgents& known,
+                                            const agent::Key& key) {
+    std::vector<Candidate> candidates = candidates_of(known.noted, known.nodes);
     ask_all(candidates, key);
-    drop_doubles_and_dead(candidates, *noted, nodes);
+    drop_doubles_and_dead(candidates, known.noted, known.nodes);
     const auto answers = [](const Candidate& candidate) { return !candidate.answers_as.empty(); };
     const auto first = std::find_if(candidates.begin(), candidates.end(), answers);
     std::vector<std::string> endpoints;
@@ -203,15 +179,6 @@ Result<std::vector<std::string>> endpoints_anywhere(const std::string& job,
     return endpoints;
 }
 
-/// A task of an array has an id of its own, too: the one by which its agents are noted.
-std::string name_of(const std::string& job, const std::vector<SlurmNode>& nodes) {
-    const bool other = !nodes.empty() && agent::family_of(nodes.front().member) != job &&
-                       std::all_of(nodes.begin(), nodes.end(), [&](const SlurmNode& node) {
-                           return node.member == nodes.front().member;
-                       });
-    return other ? nodes.front().member : job;
-}
-
 Error nobody(const std::string& job, bool has_key) {
     return {ErrorCode::kNoAgent,
             "find the agents of job " + job + ": none in " + agent::default_root() +
@@ -219,21 +186,66 @@ Error nobody(const std::string& job, bool has_key) {
                 (has_key ? "none noted in ~/.ringside/jobs, none with this ~/.ringside/key on "
                            "nodes that Slurm names"
                          : "and there is no ~/.ringside/key to ask others with") +
-                "; start its tasks through ringside-wrap, or say where its agents are: --hosts "
-                "beside --job"};
+                "; start its tasks through ringside-wrap, or say where its agents are: --hosts, "
+                "or one of them: --peers-of, beside --job"};
+}
+
+/// Where an agent may be that is named for its peers: a host alone is asked at the ports that follow from the job's name.
+Result<std::vector<std::string>> endpoints_of(const std::string& named, const std::string& job) {
+    std::vector<std::string> endpoints;
+    const bool is_host = named.find(':') == std::string::npos || named.ends_with(']');
+    if (is_host) {
+        for (const std::uint16_t port : agent::rendezvous_ports(job)) {
+            endpoints.push_back(at(named, port));
+        }
+    } else {
+        endpoints.push_back(named.find("://") == std::string::npos ? "tcp://" + named : named);
+    }
+    if (const auto checked = agent::check_endpoint(endpoints.front()); !checked) {
+        return Error{ErrorCode::kUsage, "--peers-of: " + checked.error().message};
+    }
+    return endpoints;
+}
+
+/// What one of the job's agents knows of the others.
+Result<agent::KnownAgents> known_to(const std::string& named, const std::string& job,
+                                    const agent::Key& key) {
+    constexpr agent::Milliseconds kWithSlurm{20'000};
+    const auto endpoints = endpoints_of(named, job);
+    if (!endpoints) {
+        return endpoints.error();
+    }
+    const Progress progress("asking " + named + " for the job's agents");
+    Error error{};
+    for (const std::string& endpoint : *endpoints) {
+        const auto client = agent::Client::connect(endpoint, &key);
+        fbs::PeersRequestT request;
+        request.job = job;
+        const auto reply = client ? (*client)->ask<fbs::PeersReplyT>(request, kWithSlurm)
+                                  : Result<fbs::PeersReplyT>(client.error());
+        if (reply) {
+            return agent::known_by(*reply, endpoint);
+        }
+        error = reply.error();
+    }
+    return Error{error.code, "--peers-of " + named + ": " + error.message};
 }
 
 }  // namespace
 
 Result<JobAgents> find_job_agents(const std::string& asked, const std::string& key_file,
-                                  const std::vector<std::string>& hosts) {
+                                  const std::vector<std::string>& hosts,
+                                  const std::string& peers_of) {
     if (const auto checked = agent::check_member("--job", asked); !checked) {
         return checked.error();
     }
-    const std::vector<SlurmNode> nodes = slurm_nodes(asked);
-    const std::string job = name_of(asked, nodes);
+    agent::KnownAgents known;
+    if (peers_of.empty()) {
+        known.nodes = agent::slurm_nodes(asked);
+    }
+    const std::string job = agent::name_of(asked, known.nodes);
     const auto found = agent::find_key(key_file);
-    if (!found && !key_file.empty()) {
+    if (!found && (!key_file.empty() || !peers_of.empty())) {
         return found.error();
     }
     if (!found) {
@@ -248,17 +260,26 @@ Result<JobAgents> find_job_agents(const std::string& asked, const std::string& k
         }
         agents.key = std::move(*key);
     }
-    if (user && hosts.empty()) {
-        auto endpoints = endpoints_anywhere(job, nodes, *agents.key);
-        if (!endpoints) {
-            return endpoints.error();
+    if (!peers_of.empty()) {
+        auto told = user ? known_to(peers_of, job, *agents.key)
+                         : Result<agent::KnownAgents>(agent::key_missing(peers_of));
+        if (!told) {
+            return told.error();
         }
-        agents.endpoints = std::move(*endpoints);
+        known = std::move(*told);
+        agents.endpoints = endpoints_anywhere(known, *agents.key);
+    } else if (user && hosts.empty()) {
+        auto noted = agent::notes_of(job, known.nodes);
+        if (!noted) {
+            return noted.error();
+        }
+        known.noted = std::move(*noted);
+        agents.endpoints = endpoints_anywhere(known, *agents.key);
     }
-    if (agents.endpoints.empty()) {
-        agents.endpoints = endpoints_here(job, nodes);
-        if (nodes.size() > agents.endpoints.size() && !agents.endpoints.empty()) {
-            say("job " + job + " has " + std::to_string(nodes.size()) +
+    if (agents.endpoints.empty() && peers_of.empty()) {
+        agents.endpoints = endpoints_here(job, known.nodes);
+        if (known.nodes.size() > agents.endpoints.size() && !agents.endpoints.empty()) {
+            say("job " + job + " has " + std::to_string(known.nodes.size()) +
                 " nodes; of these only the agents on this host are asked: " +
                 (user ? "the others have another ~/.ringside/key, or none"
                       : "there is no ~/.ringside/key for the others"));

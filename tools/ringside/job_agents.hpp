@@ -20,9 +20,11 @@ struct JobAgents {
 /// @param job       a Slurm job's id (4242, 4242_7, 4242+1), or RINGSIDE_JOB
 /// @param key_file  the user's key; empty: the default one, and where that can't be read, that is said and there is none
 /// @param hosts     their endpoints, where the user has named them
+/// @param peers_of  HOST, HOST:PORT or ipc:///PATH of one of them, where that one is to be asked for the others instead
 /// Where only this host's can be asked and the job has more nodes, that is said on stderr.
-/// @errors Usage: no such name; NoAgent: none found; as agent::find_key
+/// @errors Usage: no such name; NoAgent: none found; what the one of peers_of says; as agent::find_key
 Result<JobAgents> find_job_agents(const std::string& job, const std::string& key_file,
-                                  const std::vector<std::string>& hosts = {});
+                                  const std::vector<std::string>& hosts = {},
+                                  const std::string& peers_of = "");
 
 }  // namespace ringside::tools

@@ -51,12 +51,17 @@ Result<Job> load_input(const JobInput& input, Progress& progress) {
         return job;
     }
     progress.tell("joining the nodes' calls");
-    const auto index = join_offline(*job, input.corrected);
-    if (!index) {
-        return index.error();
+    const auto dumps = viewer_export::dumps_among(request.inputs);
+    if (!dumps) {
+        return dumps.error();
+    }
+    agent::IndexWriter writer;
+    if (const auto joined = join_offline(*dumps, input.corrected, writer); !joined) {
+        return joined.error();
     }
     say("no job index beside the dumps: joined offline, clocks from the calls themselves");
-    request.index = *index;
+    const std::vector<std::uint8_t> index = writer.take_bytes();
+    request.index = index;
     return load_job(request);
 }
 

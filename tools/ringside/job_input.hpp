@@ -1,5 +1,5 @@
 // From what the user names (a directory, dumps, an index) to a loaded job, joined: by its index, or offline by the same join where
-// there is none. Shared by `table`, `export` and `run`.
+// there is none. Shared by `table`, `steps`, `ranges`, `export` and `run`.
 #pragma once
 
 #include <string>

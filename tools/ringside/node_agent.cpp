@@ -250,6 +250,8 @@ Result<void> NodeAgent::start(bool command_runs) {
     ChildOptions child;
     child.program = options_.program;
     child.arguments = {options_.program,
+                       "--config",  // none: a step's agent is not the user's own
+                       "",
                        "--dir",
                        options_.root,
                        "--job",

@@ -1,48 +1,27 @@
-// JoinDump to NodeCapture, call times to ping samples, then join and build_job_index.
 #include "tools/ringside/offline_join.hpp"
 
 #include <algorithm>
-#include <cstddef>
-#include <filesystem>
-#include <optional>
-#include <unordered_map>
+#include <limits>
 #include <utility>
 
-#include "agent/clock/model.hpp"
-#include "agent/correlate/halves.hpp"
-#include "agent/correlate/job_writer.hpp"
 #include "agent/correlate/join.hpp"
+#include "tools/ringside/call_clocks.hpp"
+#include "viewer_export/load/rpc_records.hpp"
 
 namespace ringside::tools {
 
-using agent::ClockCorrection;
 using agent::NodeCapture;
-using agent::PingSample;
-using schema::Nanoseconds;
-using viewer_export::JoinDump;
-using viewer_export::JoinHalf;
+using viewer_export::RpcRecord;
+using viewer_export::RpcRecords;
 
 namespace {
 
-agent::Half half_of(const JoinHalf& from) {
-    agent::Half half;
-    half.process = from.process;
-    half.lane = {from.lane, from.generation};
-    half.position = from.position;
-    half.server = from.server;
-    half.id = {from.trace, {from.span}};
-    half.key = from.key;
-    half.parent_key = from.parent_key;
-    half.begin_ticks = from.begin_ticks;
-    half.end_ticks = from.end_ticks;
-    half.ended = from.ended;
-    half.status = from.status;
-    half.self = from.self;
-    half.peer = from.peer;
-    half.wire_type = from.wire_type;
-    half.wire_id = from.wire_id;
-    return half;
-}
+/// A step through all nodes tells about so many records: enough that the steps cost little, few beside what is open.
+constexpr std::uint64_t kRecordsInStep = 2048;
+/// What begins to be busy after an idle hour is not taken by the hour.
+constexpr std::int64_t kLongestStepNs = 50'000'000;
+/// Leader's time to a node's ticks and back: within a nanosecond each way.
+constexpr std::int64_t kRoundingNs = 1000;
 
 agent::ProcessOutcome outcome_of(const viewer_export::JoinProcess& from) {
     agent::ProcessOutcome outcome;
@@ -56,6 +35,7 @@ agent::ProcessOutcome outcome_of(const viewer_export::JoinProcess& from) {
     outcome.lost = from.lost;
     outcome.start_delay_ns = from.start_delay_ns;
     outcome.workers = from.workers;
+    if (from.has_mpi && from.rank >= 0) outcome.workers.push_back(agent::rank_name(from.rank));
     outcome.verdict = agent::Verdict::kCaptured;
     if (outcome.fate == agent::Fate::kKilled) {
         outcome.verdict = agent::Verdict::kKilled;
@@ -67,7 +47,7 @@ agent::ProcessOutcome outcome_of(const viewer_export::JoinProcess& from) {
     return outcome;
 }
 
-NodeCapture capture_of(const JoinDump& from) {
+NodeCapture capture_of(const RpcRecords& from) {
     NodeCapture capture;
     capture.name = from.node;
     capture.host = from.host;
@@ -77,156 +57,155 @@ NodeCapture capture_of(const JoinDump& from) {
                            static_cast<schema::TicksSource>(from.calibration.ticks_source)};
     capture.start_ticks = from.start_ticks;
     capture.stop_ticks = from.stop_ticks;
-    for (const auto& process : from.processes) {
-        capture.processes.push_back(outcome_of(process));
-    }
-    for (const JoinHalf& half : from.halves) {
-        capture.halves.push_back(half_of(half));
-    }
+    for (const auto& process : from.processes()) capture.processes.push_back(outcome_of(process));
     return capture;
 }
 
-/// A whole call as two nodes saw it.
-struct SharedCall {
-    std::size_t client_node;
-    std::size_t server_node;
-    const agent::Half* client;
-    const agent::Half* server;
+/// Feeds the join with one node's records.
+class NodeFeed {
+public:
+    NodeFeed(RpcRecords& records, std::uint32_t node, const NodeCapture& capture, agent::Join& join)
+        : records_(records), clock_(capture.node_clock()), join_(join) {
+        for (const auto& process : records.processes())
+            processes_.push_back({join.process(node, process.index), {}});
+    }
+
+    /// @return when its next record is, leader_ns
+    std::int64_t tell_until(std::int64_t limit_ns) {
+        const std::uint64_t next = records_.read_until(
+            ticks_at(limit_ns), [this](const RpcRecord& record) { take(record); });
+        return next == RpcRecords::kEnd ? std::numeric_limits<std::int64_t>::max()
+                                        : clock_.leader_ns(schema::Ticks{next}).value;
+    }
+    std::uint64_t records() const { return count_; }
+    std::uint64_t halves() const { return halves_; }
+
+private:
+    struct Process {
+        std::uint32_t number;
+        std::vector<std::uint32_t>
+            workers;  ///< the join's numbers of them by name id; ~0: not known yet
+    };
+
+    std::uint64_t ticks_at(std::int64_t leader_ns) const {
+        if (leader_ns == std::numeric_limits<std::int64_t>::max()) return RpcRecords::kEnd;
+        const agent::Calibration& calibration = clock_.calibration;
+        const std::int64_t ns = clock_.correction.node_ns({leader_ns}).value;
+        const auto run = static_cast<std::int64_t>(
+            static_cast<std::uint64_t>(ns) - static_cast<std::uint64_t>(calibration.reference_ns));
+        // From the reference on: whole ticks may be beyond what a double holds.
+        const double ticks = static_cast<double>(run) * calibration.ticks_per_second / 1e9;
+        const double at = static_cast<double>(calibration.reference_ticks) + ticks;
+        if (!(at > 0) || ticks < -9e18) return 0;
+        if (at >= 1.8e19 || ticks > 9e18) return RpcRecords::kEnd;
+        return calibration.reference_ticks +
+               static_cast<std::uint64_t>(static_cast<std::int64_t>(ticks));
+    }
+
+    void take(const RpcRecord& record) {
+        ++count_;
+        Process& process = processes_[record.process];
+        const std::uint64_t* words = record.words;
+        if (!record.begin) {
+            return join_.end(process.number, words[2], words[1],
+                             static_cast<schema::RpcStatus>(words[3] >> 56));
+        }
+        ++halves_;
+        agent::HalfBegin half;
+        half.process = process.number;
+        half.peer = worker(process, record.process, static_cast<std::uint32_t>(words[8]));
+        half.lane = {record.lane, record.generation};
+        half.position = record.position;
+        half.server = (words[11] >> 8 & 0xff) != 0;
+        half.id = {{words[4], words[5]}, {words[6]}};
+        half.key = words[2];
+        half.parent_key = words[7];
+        half.ticks = words[1];
+        half.wire_id = words[10];
+        join_.begin(half);
+    }
+
+    std::uint32_t worker(Process& process, std::uint32_t place, std::uint32_t name) {
+        if (name >= records_.names(place)) return join_.worker(records_.name(place, name));
+        if (process.workers.empty()) process.workers.assign(records_.names(place), ~0u);
+        std::uint32_t& number = process.workers[name];
+        if (number == ~0u) number = join_.worker(records_.name(place, name));
+        return number;
+    }
+
+    RpcRecords& records_;
+    const agent::NodeClock clock_;
+    agent::Join& join_;
+    std::vector<Process> processes_;
+    std::uint64_t count_ = 0;
+    std::uint64_t halves_ = 0;
 };
 
-/// Calls that both sides recorded to their end, with an id that occurs once on each: others could pair wrongly.
-std::vector<SharedCall> shared_calls(const std::vector<NodeCapture>& nodes) {
-    struct Sides {
-        SharedCall call{};
-        int clients = 0;
-        int servers = 0;
-    };
-    std::unordered_map<std::uint64_t, Sides> spans;
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-        for (const agent::Half& half : nodes[n].halves) {
-            Sides& sides = spans[half.id.span.value];
-            (half.server ? sides.call.server : sides.call.client) = &half;
-            (half.server ? sides.call.server_node : sides.call.client_node) = n;
-            ++(half.server ? sides.servers : sides.clients);
+/// All nodes' records, a step of time after the other.
+void feed(agent::Join& join, std::vector<NodeFeed>& feeds) {
+    constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+    std::int64_t limit = std::numeric_limits<std::int64_t>::min();
+    std::int64_t step = 1'000'000;
+    std::uint64_t told = 0;
+    while (limit != kEnd) {
+        std::int64_t next = kEnd;
+        for (NodeFeed& node : feeds) next = std::min(next, node.tell_until(limit));
+        if (limit != std::numeric_limits<std::int64_t>::min()) join.advance(limit - kRoundingNs);
+        std::uint64_t sum = 0;
+        for (const NodeFeed& node : feeds) sum += node.records();
+        const std::uint64_t count = sum - std::exchange(told, sum);
+        if (count == 0) {
+            // A rate at which no time that we tell reaches the record: only so is the end ever reached.
+            step = 2 * std::min(step, kEnd / 4);
+        } else if (step > kLongestStepNs) {
+            step = kLongestStepNs;
+        } else if (count > 2 * kRecordsInStep) {
+            step = std::max<std::int64_t>(step / 2, kRoundingNs);
+        } else if (count < kRecordsInStep / 2) {
+            step = std::min(step * 2, kLongestStepNs);
         }
-    }
-    std::vector<SharedCall> calls;
-    for (const auto& [span, sides] : spans) {
-        const bool whole = sides.clients == 1 && sides.servers == 1 && sides.call.client->ended &&
-                           sides.call.server->ended;
-        if (whole && sides.call.client_node != sides.call.server_node &&
-            sides.call.client->status == schema::RpcStatus::kOk) {
-            calls.push_back(sides.call);
-        }
-    }
-    return calls;
-}
-
-Nanoseconds node_ns(const NodeCapture& node, std::uint64_t ticks) {
-    return agent::node_time(node.calibration, schema::Ticks{ticks});
-}
-
-/// The call as a ping of `node` by `known`, whose times the leader's clock already tells.
-PingSample as_ping(const SharedCall& call, const NodeCapture& known, const NodeCapture& node,
-                   bool known_is_client) {
-    const auto leader = [&](std::uint64_t ticks) {
-        return known.node_clock().leader_ns(schema::Ticks{ticks}).value;
-    };
-    if (known_is_client) {
-        return {{leader(call.client->begin_ticks)},
-                node_ns(node, call.server->begin_ticks),
-                {leader(call.client->end_ticks)}};
-    }
-    // The node called: its call encloses the moment at which the known side received it, so that moment told on the node's clock lies
-    // between begin and end; moved to begin, the interval lies on the leader's side instead.
-    const Nanoseconds begin = node_ns(node, call.client->begin_ticks);
-    const std::int64_t took = node_ns(node, call.client->end_ticks).value - begin.value;
-    const std::int64_t received = leader(call.server->begin_ticks);
-    return {{received - took}, begin, {received}};
-}
-
-std::vector<PingSample> samples_between(const std::vector<SharedCall>& calls,
-                                        const std::vector<NodeCapture>& nodes, std::size_t known,
-                                        std::size_t node) {
-    std::vector<PingSample> samples;
-    for (const SharedCall& call : calls) {
-        const bool forth = call.client_node == known && call.server_node == node;
-        const bool back = call.client_node == node && call.server_node == known;
-        if (forth || back) {
-            samples.push_back(as_ping(call, nodes[known], nodes[node], forth));
-        }
-    }
-    std::sort(samples.begin(), samples.end(), [](const PingSample& a, const PingSample& b) {
-        return a.node_ns.value < b.node_ns.value;
-    });
-    return samples;
-}
-
-/// The node's times that a correction must cover: its halves, and the capture where its dump says when that was.
-agent::NodeInterval recorded_interval(const NodeCapture& node) {
-    std::uint64_t first =
-        node.start_ticks != 0 ? node.start_ticks : node.calibration.reference_ticks;
-    std::uint64_t last = std::max(node.stop_ticks, first);
-    for (const agent::Half& half : node.halves) {
-        first = std::min(first, half.begin_ticks);
-        last = std::max({last, half.begin_ticks, half.ended ? half.end_ticks : 0});
-    }
-    return {node_ns(node, first), node_ns(node, last)};
-}
-
-agent::ClockMeasurement measure(const std::vector<PingSample>& samples, const NodeCapture& node) {
-    const auto half = static_cast<std::ptrdiff_t>((samples.size() + 1) / 2);
-    const std::vector<PingSample> before(samples.begin(), samples.begin() + half);
-    const std::vector<PingSample> after(samples.begin() + half, samples.end());
-    return agent::measure_clock(before, {}, after, recorded_interval(node));
-}
-
-/// Clocks spread from the first node along calls: a node that never spoke with it is reached through one that did.
-void correct_clocks(std::vector<NodeCapture>& nodes) {
-    const std::vector<SharedCall> calls = shared_calls(nodes);
-    std::vector<std::size_t> reached = {0};
-    std::vector<bool> known(nodes.size(), false);
-    known[0] = true;
-    for (std::size_t at = 0; at < reached.size(); ++at) {
-        for (std::size_t n = 0; n < nodes.size(); ++n) {
-            const auto samples = known[n] ? std::vector<PingSample>()
-                                          : samples_between(calls, nodes, reached[at], n);
-            if (samples.empty()) {
-                continue;
-            }
-            const auto measured = measure(samples, nodes[n]);
-            nodes[n].clock = measured.correction;
-            nodes[n].clock.bound_ns += nodes[reached[at]].clock.bound_ns;
-            nodes[n].best_rtt_ns = measured.best_rtt_ns;
-            known[n] = true;
-            reached.push_back(n);
-        }
-    }
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-        if (!known[n]) {
-            nodes[n].clock =
-                agent::measure_clock({}, {}, {}, recorded_interval(nodes[n])).correction;
-        }
+        // Times that far are somebody's invention: they are told at the end.
+        limit = std::max(limit, next);
+        limit = limit >= agent::kFarthestNs - step ? kEnd : limit + step;
     }
 }
 
 }  // namespace
 
-schema::Result<std::vector<std::uint8_t>> join_offline(const viewer_export::model::Job& job,
-                                                       bool corrected) {
-    std::vector<NodeCapture> nodes;
-    for (const JoinDump& dump : viewer_export::join_input(job)) {
-        nodes.push_back(capture_of(dump));
-    }
-    if (nodes.empty()) {
+schema::Result<OfflineJoin> join_offline(const std::vector<std::filesystem::path>& dumps,
+                                         bool corrected, agent::IndexWriter& index) {
+    auto nodes = viewer_export::rpc_records(dumps);
+    if (!nodes) return nodes.error();
+    if (nodes->empty()) {
         return schema::Error{schema::ErrorCode::kInput,
-                             "join: no dump was loaded; name at least one .rsd"};
+                             "join: no dump is named; name at least one .rsd"};
     }
-    correct_clocks(nodes);
-    const std::uint64_t capture_id = job.nodes.front().capture_id;
-    const agent::JoinResult joined = agent::join(nodes, {capture_id, corrected});
-    return agent::build_job_index({job.name, nodes.front().name, capture_id, corrected}, nodes,
-                                  joined);
+    CallClocks clocks(nodes->size());
+    std::vector<NodeCapture> captures;
+    agent::JobHeader header;
+    header.capture_id = nodes->front().capture_id;
+    header.leader = nodes->front().node;
+    header.corrected = corrected;
+    for (std::uint32_t n = 0; n < nodes->size(); ++n) {
+        RpcRecords& records = (*nodes)[n];
+        records.scan([&](const RpcRecord& record) { clocks.add(n, record); });
+        captures.push_back(capture_of(records));
+        if (header.job.empty()) header.job = records.job;
+    }
+    clocks.correct(captures);
+    agent::Join join(captures, {header.capture_id, corrected}, index);
+    std::vector<NodeFeed> feeds;
+    for (std::uint32_t n = 0; n < nodes->size(); ++n)
+        feeds.emplace_back((*nodes)[n], n, captures[n], join);
+    feed(join, feeds);
+    OfflineJoin result;
+    result.counts = join.finish();
+    result.most_open = join.most_open();
+    for (const NodeFeed& node : feeds) result.halves += node.halves();
+    auto path = index.finish(header, captures, result.counts);
+    if (!path) return path.error();
+    result.path = std::move(*path);
+    return result;
 }
 
 }  // namespace ringside::tools

@@ -1,21 +1,31 @@
-// The join without agents: halves out of loaded dumps, clocks out of the calls between them, through the leader's own library.
-// A request begins before it arrives and its reply leaves before it is received, so each call that both sides recorded brackets the
-// difference of the two clocks as a ping does, only wider: it takes the call's whole time. Ticks of two nodes are never compared.
+// The join without agents: halves out of dumps as they are read, clocks out of the calls between them, through the leader's own library.
+//
+//   dumps, once  -> processes, their names, a part of the calls -> clocks
+//   dumps, again -> records by time, all nodes together -> agent::Join -> agent::IndexWriter
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <string>
 #include <vector>
 
+#include "agent/correlate/job_writer.hpp"
 #include "schema/result.hpp"
-#include "viewer_export/load/join_input.hpp"
-#include "viewer_export/model/job.hpp"
 
 namespace ringside::tools {
 
+struct OfflineJoin {
+    std::string path;  ///< of the index; in memory: none
+    std::uint64_t halves = 0;
+    std::size_t most_open = 0;  ///< halves that were kept at once
+    agent::JoinCounts counts;
+};
+
 /// @param corrected  false: for tests and --no-clock-correction, times of each node's own clock
-/// @return a JobIndex without its frame, as LoadRequest::index takes it
-/// @errors Input: more requests than an index holds
-schema::Result<std::vector<std::uint8_t>> join_offline(const viewer_export::model::Job& job,
-                                                       bool corrected);
+/// @param index      takes the calls; finished
+/// @errors as viewer_export::rpc_records() and IndexWriter::finish()
+schema::Result<OfflineJoin> join_offline(const std::vector<std::filesystem::path>& dumps,
+                                         bool corrected, agent::IndexWriter& index);
 
 }  // namespace ringside::tools

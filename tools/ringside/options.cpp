@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "agent/control/endpoint.hpp"
-#include "schema/ids.hpp"
+#include "schema/sources.hpp"
 #include "tools/ringside/words.hpp"
 
 namespace ringside::tools {
@@ -46,16 +46,13 @@ Result<std::string> endpoint_of(const std::string& text) {
 }
 
 Result<std::uint32_t> source_bit(const std::string& name) {
-    std::string known;
-    for (std::uint8_t id = 1; id <= static_cast<std::uint8_t>(schema::SourceId::kItt); ++id) {
-        const std::string source = source_word(id);
-        if (source == name) {
+    for (const schema::SourceId source : schema::kSources) {
+        const auto id = static_cast<std::uint8_t>(source);
+        if (source_word(id) == name) {
             return std::uint32_t{1} << id;
         }
-        known += known.empty() ? "" : ", ";
-        known += source;
     }
-    return usage("--sources: '" + name + "' is no source; name some of " + known);
+    return usage("--sources: '" + name + "' is no source; name some of " + source_names());
 }
 
 /// @param what  that a part is not, and what to write

@@ -33,6 +33,8 @@ ChildOptions agent_command(const OwnAgentOptions& options, const std::string& en
     ChildOptions child;
     child.program = options.program;
     child.arguments = {options.program,
+                       "--config",  // none: the user's own agent's is not for it
+                       "",
                        "--dir",
                        options.root,
                        "--job",

@@ -21,14 +21,6 @@ struct PsOptions {
     bool json = false;
 };
 
-std::string command_text(const fbs::ProcessT& process) {
-    std::string text;
-    for (const std::string& argument : process.command_line) {
-        text += (text.empty() ? "" : " ") + argument;
-    }
-    return one_line(text.empty() ? process.executable : text);
-}
-
 nlohmann::json as_json(const std::string& node, const fbs::ProcessStatusT& status) {
     const fbs::ProcessT& process = *status.process;
     return {

@@ -340,7 +340,7 @@ Action setup_run(CLI::App& verb, const Words& rest) {
     verb.add_flag("--record-shapes", options->record_shapes,
                   "operators with their input shapes; costs a microsecond each");
     verb.add_flag("--profile-memory", options->profile_memory,
-                  "CPU memory that tensors take and give back");
+                  "memory that tensors take and give back, the CPU's and CUDA's");
     verb.footer(
         "Examples:\n"
         "  ringside run -- /usr/bin/python3 train.py --epochs 1\n"

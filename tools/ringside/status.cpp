@@ -34,6 +34,7 @@ nlohmann::json as_json(const std::string& asked, const fbs::StatusReplyT& reply)
         {"output", reply.output},
         {"capturing", reply.capturing},
         {"capture_id", reply.capture_id},
+        {"asker", reply.asker},
         {"processes", reply.processes},
         {"uptime_ns", reply.uptime_ns},
         {"events", reply.events},
@@ -46,12 +47,24 @@ nlohmann::json as_json(const std::string& asked, const fbs::StatusReplyT& reply)
         {"left_bytes", reply.left_bytes},
         {"notice", reply.notice},
         {"recovered", reply.recovered},
+        {"total_events", reply.total_events},
+        {"total_lost", reply.total_lost},
+        {"total_bytes", reply.total_bytes},
+        {"total_iterations", reply.total_iterations},
+        {"iteration_ns", reply.iteration_ns},
+        {"agent_cpu_ns", reply.cpu_ns},
+        {"agent_resident_bytes", reply.resident_bytes},
+        {"requests", reply.requests},
+        {"refused", reply.refused},
+        {"damaged", reply.damaged},
     };
 }
 
 std::string as_text(const std::string& asked, const fbs::StatusReplyT& reply) {
     const std::string armed = reply.window ? "armed" : "idle";
-    const std::string state = reply.capturing ? "capturing" : armed;
+    const std::string led = reply.leading != 0 ? "leading a trace" : armed;
+    const std::string state = (reply.capturing ? "capturing" : led) +
+                              (reply.asker.empty() ? "" : " for " + one_line(reply.asker));
     const std::string which =
         reply.capturing ? "so far " : (reply.capture_id != 0 ? "last capture " : "");
     std::string counts = which + grouped(reply.events) + " events, " + grouped(reply.lost) +

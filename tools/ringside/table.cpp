@@ -54,7 +54,9 @@ Action setup_table(CLI::App& verb, const Words&) {
         ->required()
         ->type_name("DIR|FILE...");
     verb.add_option("--sort-by", options->table.sort_by,
-                    "one of " + sort_keys() + "; default: as they first began")
+                    "one of " + sort_keys() +
+                        " (torch's newer names too, with device for cuda); default: as they "
+                        "first began")
         ->type_name("KEY");
     verb.add_option("--row-limit", options->table.row_limit, "rows at most, 0 for all; default 100")
         ->type_name("N");
@@ -62,7 +64,8 @@ Action setup_table(CLI::App& verb, const Words&) {
     verb.add_flag("--internal", options->table.internal, "show torch's own messages too");
     verb.add_flag("--no-clock-correction", options->no_clock_correction,
                   "each node by its own clock");
-    verb.add_flag("--json", options->json, "one JSON object: rows, totals, nodes");
+    verb.add_flag("--json", options->json,
+                  "one JSON object: rows, totals, nodes; times in us, memory in bytes");
     verb.footer(
         "Examples:\n"
         "  ringside table ringside-default-4711\n"

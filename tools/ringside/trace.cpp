@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
-#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "agent/control/endpoint.hpp"
@@ -14,7 +14,9 @@
 #include "schema/ticks.hpp"
 #include "tools/ringside/agents.hpp"
 #include "tools/ringside/await_free.hpp"
+#include "tools/ringside/bring_together.hpp"
 #include "tools/ringside/command.hpp"
+#include "tools/ringside/dump_names.hpp"
 #include "tools/ringside/foreign_options.hpp"
 #include "tools/ringside/iteration_options.hpp"
 #include "tools/ringside/options.hpp"
@@ -24,6 +26,7 @@
 #include "tools/ringside/start_time.hpp"
 #include "tools/ringside/trace_choice.hpp"
 #include "tools/ringside/trace_report.hpp"
+#include "tools/ringside/waits_report.hpp"
 
 namespace ringside::tools {
 
@@ -39,6 +42,9 @@ struct Options {
     std::string start_time;
     bool wait = false;
     std::string output;
+    std::string name_pattern = kDefaultNamePattern;
+    bool fetch = false;
+    bool force = false;
     std::string max_bytes;
     bool compress = false;
     std::string history;
@@ -74,6 +80,16 @@ public:
         wish_ = Wish::kCancel;
         last_signal_ = signal;
     }
+    /// Whether another one has come since: of what is done with the capture that has ended.
+    bool again() {
+        while (const auto signal = signals_.take()) {
+            if (signal->number != SIGCHLD) {
+                again_ = true;
+                last_signal_ = signal->number;
+            }
+        }
+        return again_;
+    }
     bool any() const { return wish_ != Wish::kGoOn; }
     int last_signal() const { return last_signal_; }
 
@@ -81,6 +97,7 @@ private:
     SignalGuard& signals_;
     Wish wish_ = Wish::kGoOn;
     int last_signal_ = 0;
+    bool again_ = false;
 };
 
 Result<fbs::TraceRequestT> request_of(const Options& options,
@@ -120,40 +137,11 @@ Result<fbs::TraceRequestT> request_of(const Options& options,
     }
     request.peers.assign(endpoints.begin() + 1, endpoints.end());
     request.duration_ms = *duration;
+    request.asker = "pid " + std::to_string(::getpid()) + " on " + host_name();
     request.finish = options.finish;
     request.compress = options.compress;
     request.options = schema::capture_options(options.record_shapes, options.profile_memory);
     return request;
-}
-
-/// @return where the dumps and the index now lie
-Result<std::vector<std::string>> bring_together(const fbs::TraceReplyT& reply,
-                                                const OutputDir& output) {
-    std::vector<std::string> paths;
-    std::vector<std::string> sources;
-    for (const auto& node : reply.nodes) {
-        if (!node->path.empty()) {
-            sources.push_back(node->path);
-        }
-    }
-    if (!reply.job_index.empty()) {
-        sources.push_back(reply.job_index);
-    }
-    for (const std::string& source : sources) {
-        std::error_code error;
-        if (!std::filesystem::exists(source, error)) {
-            say(source + " is on its node's host alone; copy it into " + output.shown());
-            continue;
-        }
-        auto path = output.take(source, false);
-        if (!path) {
-            return path.error();
-        }
-        paths.push_back(*path);
-        // The capture's own folder in the agent's output: with its last file it goes, too.
-        ::rmdir(std::filesystem::path(source).parent_path().c_str());
-    }
-    return paths;
 }
 
 void show(Progress& progress, const fbs::ProgressT& told) {
@@ -198,6 +186,10 @@ int run_trace(const Options& options) {
     if (const auto ours = check_foreign_options(options.foreign); !ours) {
         return fail(ours.error());
     }
+    if (const auto named = dump_name(options.name_pattern, {"host", "node", "job", {}, {}});
+        !named) {
+        return fail(named.error());
+    }
     auto chosen = agents_of(options.agents);
     const auto agents = chosen ? agents_on(options.choice.hosts, std::move(*chosen)) : chosen;
     if (!agents) {
@@ -217,13 +209,14 @@ int run_trace(const Options& options) {
     const auto output = OutputDir::open(
         options.output,
         "ringside-" + (options.agents.job.empty() ? agent::default_job() : options.agents.job) +
-            "-" + std::to_string(::getpid()));
+            "-" + std::to_string(::getpid()),
+        options.force ? OutputDir::Found::kOverwrite : OutputDir::Found::kRefuse);
     if (!output) {
         return fail(output.error());
     }
     SignalGuard signals;
     Wishes wishes(signals);
-    const auto reply = trace(options, *agents, **client, *request, signals, wishes);
+    auto reply = trace(options, *agents, **client, *request, signals, wishes);
     if (!reply) {
         const int status = fail(reply.error());
         if (reply.error().code == ErrorCode::kNoAgent) {
@@ -232,13 +225,16 @@ int run_trace(const Options& options) {
         }
         return wishes.any() ? kExitSignal + wishes.last_signal() : status;
     }
-    const auto paths = bring_together(*reply, *output);
-    if (!paths) {
-        return fail(paths.error());
+    const std::function<bool()> go_on = [&] { return !wishes.again(); };
+    const auto whole = bring_together(
+        *reply, *output, {options.agents, *agents, options.name_pattern, options.fetch, go_on});
+    if (!whole) {
+        return fail(whole.error());
     }
+    const std::string waiting = waits_in(*reply, options.json);
     const auto printed =
-        print(options.json ? trace_json(*reply, *paths)
-                           : trace_text(*reply, *paths) + "read on: ringside table " +
+        print(options.json ? trace_json(*reply, waiting)
+                           : trace_text(*reply, waiting) + "read on: ringside table " +
                                  output->shown() + "\n");
     if (!printed) {
         return fail(printed.error());
@@ -249,8 +245,11 @@ int run_trace(const Options& options) {
                      "`ringside ps` shows what the agent sees, LD_PRELOAD must name "
                      "libringside_inject.so"});
     }
-    return lacks_all_iterations(options.iterations, *reply) ? kExitNotAllGood
-                                                            : trace_status(*reply);
+    if (!go_on()) {
+        return kExitSignal + wishes.last_signal();
+    }
+    return lacks_all_iterations(options.iterations, *reply) || !*whole ? kExitNotAllGood
+                                                                       : trace_status(*reply);
 }
 
 }  // namespace
@@ -266,8 +265,9 @@ Action setup_trace(CLI::App& verb, const Words&) {
     CLI::Option* const shapes =
         verb.add_flag("--record-shapes", options->record_shapes,
                       "operators with their input shapes; costs a microsecond each");
-    CLI::Option* const memory = verb.add_flag("--profile-memory", options->profile_memory,
-                                              "CPU memory that tensors take and give back");
+    CLI::Option* const memory =
+        verb.add_flag("--profile-memory", options->profile_memory,
+                      "memory that tensors take and give back, the CPU's and CUDA's");
     CLI::Option* const bound =
         verb.add_option("--max-bytes", options->max_bytes,
                         "end each node's dump at this size: 500M, 2G; default none")
@@ -310,18 +310,31 @@ Action setup_trace(CLI::App& verb, const Words&) {
     verb.add_option("-o,--output", options->output,
                     "where dumps and index go; default ringside-<job>-<pid>")
         ->type_name("DIR");
+    verb.add_option("--name-pattern", options->name_pattern,
+                    "what each node's dump is called there: %h host, %n node, %j job, %r ranks "
+                    "(0-3+7), %p process ids, %% a percent sign; default %n")
+        ->type_name("NAME");
+    verb.add_flag("--force", options->force,
+                  "also into a directory that holds a trace, over files of the same name");
+    verb.add_flag("--fetch", options->fetch,
+                  "copy the dumps through the agents even where they can be seen from here; they "
+                  "stay there, too");
     verb.add_flag("--json", options->json,
                   "one JSON object: nodes, processes, calls, clocks, paths");
     verb.footer(
         "Examples:\n"
         "  ringside trace --duration 2s\n"
         "  ringside trace --job 4242 -o DIR     (a Slurm job whose tasks ringside-wrap started)\n"
+        "  ringside trace --job 4242 --peers-of node7 -o DIR     (where neither Slurm nor the "
+        "job's "
+        "home is: node7's agent knows the others)\n"
         "  ringside trace --job 4242 --iterations 5 -o DIR     (5 whole iterations of each rank)\n"
         "  ringside trace --hosts ipc:///tmp/a.sock,ipc:///tmp/b.sock -o DIR\n"
         "  ringside trace --history 5s --duration 1s     (after `ringside arm`)\n"
         "  ringside trace --job 4242 --rank 0,7 --sources torch --wait\n"
-        "--pid, --rank, --exe, --host and --limit combine by AND; they mean processes that are "
-        "there when the trace begins.\n"
+        "--pid, --rank, --exe, --host and --limit combine by AND. Who comes later and is meant is "
+        "taken in, its first moments may be missing;\n"
+        "with --limit while there is a place.\n"
         "Ctrl-C ends the capture early and writes what there is; a second one gives it up.\n"
         "With --iterations the table and every export show those alone; the dumps hold what was "
         "recorded around them, too.\n"

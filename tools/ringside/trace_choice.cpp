@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tools/ringside/options.hpp"
+#include "tools/ringside/words.hpp"
 
 namespace ringside::tools {
 
@@ -49,9 +50,8 @@ std::vector<CLI::Option*> add_choice_options(CLI::App& verb, TraceChoice& choice
         verb.add_option("--host", choice.hosts,
                         "these nodes only, by the node's or the host's name")
             ->type_name("NAME,NAME"),
-        verb.add_option(
-                "--sources", choice.sources,
-                "what these sources record only: torch, cupti, nvtx, itt, api, ...; default all")
+        verb.add_option("--sources", choice.sources,
+                        "what these sources record only: " + source_names() + "; default all")
             ->type_name("S,S"),
     };
 }

@@ -163,6 +163,17 @@ nlohmann::json verdict_json(const fbs::TraceReplyT& reply, const fbs::ProcessVer
     return json;
 }
 
+/// Those of the dumps, then the index's.
+std::vector<std::string> paths_of(const fbs::TraceReplyT& reply) {
+    std::vector<std::string> paths;
+    for (const auto& node : reply.nodes) {
+        paths.push_back(node->path);
+    }
+    paths.push_back(reply.job_index);
+    std::erase(paths, "");
+    return paths;
+}
+
 }  // namespace
 
 int trace_status(const fbs::TraceReplyT& reply) {
@@ -183,20 +194,20 @@ std::string calls_line(const fbs::TraceReplyT& reply) {
            (reply.ambiguous == 0 ? "" : ", " + grouped(reply.ambiguous) + " ambiguous");
 }
 
-std::string trace_text(const fbs::TraceReplyT& reply, const std::vector<std::string>& paths) {
+std::string trace_text(const fbs::TraceReplyT& reply, const std::string& waiting) {
     std::string text;
     for (const auto& node : reply.nodes) {
         text += node_line(*node);
     }
-    text += verdict_table(reply, text_width());
+    text += verdict_table(reply, text_width()) + waiting;
     text += calls_line(reply) + "\n" + clocks_line(reply);
-    for (const std::string& path : paths) {
+    for (const std::string& path : paths_of(reply)) {
         text += path + "\n";
     }
     return text;
 }
 
-std::string trace_json(const fbs::TraceReplyT& reply, const std::vector<std::string>& paths) {
+std::string trace_json(const fbs::TraceReplyT& reply, const std::string& waiting) {
     nlohmann::json nodes = nlohmann::json::array();
     for (const auto& node : reply.nodes) {
         nodes.push_back(node_json(*node));
@@ -219,7 +230,8 @@ std::string trace_json(const fbs::TraceReplyT& reply, const std::vector<std::str
         {"start_spread_ns", reply.start_spread_ns},
         {"duration_ns", reply.duration_ns},
         {"clock_bound_ns", worst_bound_ns(reply)},
-        {"paths", paths},
+        {"paths", paths_of(reply)},
+        {"waiting", waiting.empty() ? nlohmann::json() : nlohmann::json::parse(waiting)},
         {"all_good", trace_status(reply) == kExitGood},
     });
 }

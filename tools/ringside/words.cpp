@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "schema/ids.hpp"
+#include "schema/sources.hpp"
 
 namespace ringside::tools {
 
@@ -27,6 +27,14 @@ std::string one_line(std::string text) {
         }
     }
     return text;
+}
+
+std::string command_text(const fbs::ProcessT& process) {
+    std::string text;
+    for (const std::string& argument : process.command_line) {
+        text += (text.empty() ? "" : " ") + argument;
+    }
+    return one_line(text.empty() ? process.executable : text);
 }
 
 std::string verdict_word(fbs::Verdict verdict) {
@@ -80,9 +88,18 @@ std::string level_word(fbs::SourceLevel level) {
 }
 
 std::string source_word(std::uint8_t source) {
-    constexpr std::array kNames = {"none", "torch", "nvtx", "grpc", "mpi", "cupti", "api", "itt"};
-    static_assert(kNames.size() == static_cast<std::size_t>(schema::SourceId::kItt) + 1);
+    constexpr std::array kNames = {"none",  "torch", "nvtx", "grpc", "mpi",
+                                   "cupti", "api",   "itt",  "nccl"};
+    static_assert(kNames.size() == schema::kSources.size() + 1);
     return source < kNames.size() ? kNames.at(source) : "source " + std::to_string(source);
+}
+
+std::string source_names() {
+    std::string names;
+    for (const schema::SourceId source : schema::kSources) {
+        names += (names.empty() ? "" : ", ") + source_word(static_cast<std::uint8_t>(source));
+    }
+    return names;
 }
 
 std::string sources_text(const SourceTables& sources, bool with_reasons) {

@@ -14,6 +14,9 @@ namespace ringside::tools {
 /// Without control characters: what a job calls itself must not move a terminal's cursor or break a table.
 std::string one_line(std::string text);
 
+/// Its command line, else its executable.
+std::string command_text(const fbs::ProcessT& process);
+
 /// "captured", "nothing recorded", ... as the architecture names them.
 std::string verdict_word(fbs::Verdict verdict);
 /// Whether `trace` may exit 0 with it: captured, exited, or nothing recorded because no framework was loaded.
@@ -23,6 +26,8 @@ bool is_good(fbs::Verdict verdict, const std::string& reason);
 std::string level_word(fbs::SourceLevel level);
 /// "torch", "nvtx", ... or "source 9" for one that this version doesn't know.
 std::string source_word(std::uint8_t source);
+/// "torch, nvtx, ...": those that there are, for `--sources`.
+std::string source_names();
 
 using SourceTables = std::vector<std::unique_ptr<fbs::SourceT>>;
 /// "torch full, nvtx off"; "none".

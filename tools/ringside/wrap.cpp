@@ -38,11 +38,6 @@ struct Options {
     std::string output;
 };
 
-std::string host_name() {
-    std::array<char, 256> name{};
-    return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 /// Its inode; 0: unknown.
 std::uint64_t own_pid_namespace() {
     struct stat status {};

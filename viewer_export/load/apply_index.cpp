@@ -1,5 +1,6 @@
 // The job index on what was read: clocks, joins, verdicts. What it doesn't tell stays unjoined.
 #include <algorithm>
+#include <unordered_map>
 
 #include "viewer_export/load/builder.hpp"
 #include "viewer_export/model/rpc_tree.hpp"
@@ -61,8 +62,8 @@ const JobBuilder::Dump* JobBuilder::dump_of(const fbs::JobIndex& index, std::uin
     return result;
 }
 
-void JobBuilder::apply_calls(const fbs::JobIndex& index) {
-    if (index.rpcs() == nullptr) return;
+void JobBuilder::apply_calls(const JobIndexFile& file) {
+    const fbs::JobIndex& index = file.index();
     using Place = std::tuple<Index, std::uint64_t>;  // lane, position
     std::vector<std::pair<Place, Index>> places;
     for (Index i = 0; i < job_.halves.size(); ++i) {
@@ -74,34 +75,29 @@ void JobBuilder::apply_calls(const fbs::JobIndex& index) {
     for (std::uint32_t i = 0; index.nodes() != nullptr && i < index.nodes()->size(); ++i) {
         dumps.push_back(dump_of(index, i));
     }
-    const auto find = [&](const fbs::HalfRef* ref) {
-        if (ref == nullptr || ref->node() >= dumps.size() || dumps[ref->node()] == nullptr)
-            return kNone;
-        const auto& processes = dumps[ref->node()]->processes;
-        const auto process = processes.find(ref->process());
+    const auto find = [&](const fbs::HalfRef& ref) {
+        if (ref.node() >= dumps.size() || dumps[ref.node()] == nullptr) return kNone;
+        const auto& processes = dumps[ref.node()]->processes;
+        const auto process = processes.find(ref.process());
         if (process == processes.end()) return kNone;
-        const auto lane = lane_table_.find({process->second, ref->lane(), ref->generation()});
+        const auto lane = lane_table_.find({process->second, ref.lane(), ref.generation()});
         if (lane == lane_table_.end()) return kNone;
-        const Place place{lane->second, ref->position()};
+        const Place place{lane->second, ref.position()};
         const auto half =
             std::lower_bound(places.begin(), places.end(), std::pair{place, Index{0}});
         return half != places.end() && half->first == place ? half->second : kNone;
     };
-    const auto count = index.rpcs()->size();
-    job_.calls.reserve(count);
-    for (const fbs::Rpc* rpc : *index.rpcs()) {
-        Call call{{rpc->trace_hi(), rpc->trace_lo()},
-                  rpc->span(),
+    job_.calls.reserve(file.calls().size());
+    for (const fbs::Call* from : file.calls()) {
+        Call call{{from->trace_hi(), from->trace_lo()},
+                  from->span(),
                   kNone,
-                  find(rpc->client()),
-                  find(rpc->server()),
+                  find(from->client()),
+                  find(from->server()),
                   static_cast<CallState>(
-                      std::min<std::uint8_t>(static_cast<std::uint8_t>(rpc->state()), 2)),
-                  rpc->unfinished(),
-                  rpc->reply()};
-        if (rpc->parent() >= 0 && static_cast<std::uint32_t>(rpc->parent()) < count) {
-            call.parent = static_cast<Index>(rpc->parent());
-        }
+                      std::min<std::uint8_t>(static_cast<std::uint8_t>(from->state()), 2)),
+                  from->unfinished(),
+                  from->reply()};
         const auto self = static_cast<Index>(job_.calls.size());
         // A half belongs to one call; an index that says otherwise is wrong, the first claim stands.
         for (Index* half : {&call.client, &call.server}) {
@@ -114,6 +110,34 @@ void JobBuilder::apply_calls(const fbs::JobIndex& index) {
         }
         job_.calls.push_back(call);
     }
+    link_calls(file);
+}
+
+/// Whose parent is which: by its place in version 1, else by the key of what was being served.
+void JobBuilder::link_calls(const JobIndexFile& file) {
+    const auto& calls = file.calls();
+    for (Index i = 0; i < file.parents().size(); ++i) {
+        const std::int32_t parent = file.parents()[i];
+        if (parent >= 0 && static_cast<std::size_t>(parent) < calls.size())
+            job_.calls[i].parent = static_cast<Index>(parent);
+    }
+    if (!file.parents().empty()) return;
+    const auto process_of = [](const fbs::HalfRef& half) {
+        return std::uint64_t{half.node()} << 32 | half.process();
+    };
+    std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, Index>> servers;
+    for (Index i = 0; i < calls.size(); ++i) {
+        if (calls[i]->key() != 0)
+            servers[process_of(calls[i]->server())].emplace(calls[i]->key(), i);
+    }
+    for (Index i = 0; i < calls.size(); ++i) {
+        if (calls[i]->parent_key() == 0) continue;
+        const auto& of_process = servers[process_of(calls[i]->client())];
+        const auto found = of_process.find(calls[i]->parent_key());
+        if (found != of_process.end() && found->second != i) job_.calls[i].parent = found->second;
+    }
+    model::break_parent_cycles(job_.calls);
+    model::take_roots_trace(job_.calls);
 }
 
 void JobBuilder::call_the_rest() {

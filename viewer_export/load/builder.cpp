@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "viewer_export/load/open_calls.hpp"
+
 namespace ringside::viewer_export::load {
 
 namespace {
@@ -20,6 +22,10 @@ std::optional<model::Iterations> iterations_of(const fbs::Iterations* table) {
     return model::Iterations{text_of(table->name()), table->asked(),       table->count(),
                              table->first(),         table->begin_ticks(), table->end_ticks(),
                              table->beside()};
+}
+
+bool tells_of_processes(const fbs::Chunk& chunk) {
+    return chunk.body_type() == fbs::Body::Process || chunk.body_type() == fbs::Body::Footer;
 }
 
 }  // namespace
@@ -45,7 +51,9 @@ schema::Result<void> JobBuilder::add_dump(DumpReader& reader) {
     }
     dumps_.push_back({node, header.capture_id(), reader.path(), {}, 0});
     job_.nodes[node].complete = false;
+    if (depth_ == Depth::kProcesses) reader.pass_over_packed();
     while (const fbs::Chunk* chunk = reader.next()) {
+        if (depth_ == Depth::kProcesses && !tells_of_processes(*chunk)) continue;
         if (const auto* blocks = chunk->body_as_Blocks()) {
             if (blocks->blocks() == nullptr) continue;
             for (const fbs::Block* block : *blocks->blocks()) add_block(*block);
@@ -77,12 +85,7 @@ Index JobBuilder::node_of(const fbs::FileHeader& header) {
     node.capture_id = header.capture_id();
     node.options = header.options();
     node.start_ticks = header.start_ticks();
-    if (const fbs::Calibration* c = header.calibration()) {
-        node.calibration = {c->reference_ticks(), c->reference_ns(), c->ticks_per_second(),
-                            c->error_ppb(), static_cast<std::uint8_t>(c->ticks_source())};
-        // A rate of zero or less would turn every time into nonsense; ticks then show as they are.
-        if (!(node.calibration.ticks_per_second > 0)) node.calibration.ticks_per_second = 1e9;
-    }
+    node.calibration = calibration_of(header);
     if (job_.name.empty()) job_.name = text_of(header.job());
     if (job_.capture_id == 0) job_.capture_id = header.capture_id();
     job_.nodes.push_back(std::move(node));
@@ -241,6 +244,7 @@ void JobBuilder::add_footer(const fbs::Footer& footer) {
         process.end_ticks = end->ticks();
         process.violations = end->violations();
         process.start_delay_ns = end->start_delay_ns();
+        add_open_calls(*end, process);
         process.losses.clear();
         if (end->losses() != nullptr) {
             process.losses.assign(end->losses()->begin(), end->losses()->end());

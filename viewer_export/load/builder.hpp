@@ -16,9 +16,9 @@
 
 #include "schema/block_codec.hpp"
 #include "schema/dump_generated.h"
-#include "schema/job_generated.h"
 #include "schema/result.hpp"
 #include "viewer_export/load/dump_reader.hpp"
+#include "viewer_export/load/job_reader.hpp"
 #include "viewer_export/model/context.hpp"
 #include "viewer_export/model/job.hpp"
 #include "viewer_export/model/progress.hpp"
@@ -64,11 +64,15 @@ struct LaneState {
     std::vector<fbs::OpenRange> open;  ///< of its last block
 };
 
+/// How much of the dumps is read.
+enum class Depth : std::uint8_t { kAll, kProcesses };
+
 class JobBuilder {
 public:
     /// @param tell   borrowed
     /// @param bytes  of all dumps that will be read
-    JobBuilder(const model::Tell& tell, std::uint64_t bytes) : tell_(tell), bytes_(bytes) {}
+    JobBuilder(const model::Tell& tell, std::uint64_t bytes, Depth depth = Depth::kAll)
+        : tell_(tell), bytes_(bytes), depth_(depth) {}
 
     /// Reads a dump's chunks into the job.
     /// @errors Input: it and another dump of the same node are of different boots
@@ -77,7 +81,7 @@ public:
     /// Joins, corrects and sums up what was read.
     /// @param index      null: none
     /// @param corrected  whether node times become the leader's
-    model::Job finish(const fbs::JobIndex* index, bool corrected);
+    model::Job finish(const JobIndexFile* index, bool corrected);
 
 private:
     /// The dump being read.
@@ -112,8 +116,10 @@ private:
     // gpu.cpp
     void add_gpu(const schema::DecodedRecord& record, std::uint64_t position, Index lane);
     void add_gpu_device(const schema::DecodedRecord& record, Index lane);
+    void settle_gpu_devices();
     void find_gpu_calls();
     void tie_gpu_calls();
+    void tie_gpu_waits();
 
     // pairing.cpp
     void pair_process(Index process);
@@ -126,6 +132,7 @@ private:
     void finish_events();
     void settle_ends();
     void to_nanoseconds(bool corrected);
+    void sort_values();
     void mark_fetches();
     void sum_up();
 
@@ -134,9 +141,13 @@ private:
     void leave_out_gpu();
     void leave_out_calls();
 
+    // servings.cpp: in ticks
+    void find_servings();
+
     // apply_index.cpp
     void apply_nodes(const fbs::JobIndex& index);
-    void apply_calls(const fbs::JobIndex& index);
+    void apply_calls(const JobIndexFile& file);
+    void link_calls(const JobIndexFile& file);
     void apply_verdicts(const fbs::JobIndex& index);
     void call_the_rest();
     const Dump* dump_of(const fbs::JobIndex& index, std::uint32_t node) const;
@@ -151,6 +162,7 @@ private:
     std::uint64_t damaged_blocks_ = 0;
     const model::Tell& tell_;
     std::uint64_t bytes_;
+    Depth depth_;
     std::uint64_t bytes_read_ = 0;  ///< of the dumps before the one being read
 };
 

@@ -30,6 +30,17 @@ bool whole_chunk(std::span<const std::uint8_t> bytes) {
 
 }  // namespace
 
+model::Calibration calibration_of(const fbs::FileHeader& header) {
+    const fbs::Calibration* stored = header.calibration();
+    if (stored == nullptr) return {};
+    model::Calibration calibration{stored->reference_ticks(), stored->reference_ns(),
+                                   stored->ticks_per_second(), stored->error_ppb(),
+                                   static_cast<std::uint8_t>(stored->ticks_source())};
+    // A rate of zero or less would turn every time into nonsense; ticks then show as they are.
+    if (!(calibration.ticks_per_second > 0)) calibration.ticks_per_second = 1e9;
+    return calibration;
+}
+
 DumpReader::DumpReader(std::string path, MappedFile file)
     : path_(std::move(path)),
       file_(std::move(file)),
@@ -73,7 +84,7 @@ const fbs::Chunk* DumpReader::verified() {
     std::span<const std::uint8_t> payload;
     if (!frames_.next(payload)) return nullptr;
     const fbs::Chunk* chunk = whole_chunk(payload) ? fbs::GetChunk(payload.data()) : nullptr;
-    if (const auto* packed = chunk == nullptr ? nullptr : chunk->body_as_Packed())
+    if (const auto* packed = chunk == nullptr || !unpacks_ ? nullptr : chunk->body_as_Packed())
         chunk = unpacked(*packed);
     if (chunk == nullptr) {
         frames_.reject(
@@ -93,6 +104,11 @@ const fbs::Chunk* DumpReader::unpacked(const fbs::Packed& packed) {
     if (size != unpacked_.size() || !whole_chunk(unpacked_)) return nullptr;
     const fbs::Chunk* chunk = fbs::GetChunk(unpacked_.data());
     return chunk->body_type() == fbs::Body::Packed ? nullptr : chunk;
+}
+
+std::shared_ptr<const std::vector<std::uint8_t>> DumpReader::take_unpacked() {
+    if (unpacked_.empty()) return nullptr;
+    return std::make_shared<const std::vector<std::uint8_t>>(std::exchange(unpacked_, {}));
 }
 
 const fbs::Chunk* DumpReader::next() {

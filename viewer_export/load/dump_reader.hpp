@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "viewer_export/model/job.hpp"
 
 namespace ringside::viewer_export::load {
+
+/// A dump's calibration, made usable.
+model::Calibration calibration_of(const fbs::FileHeader& header);
 
 class DumpReader {
 public:
@@ -26,6 +30,18 @@ public:
     /// @return the next chunk after the header, verified and unpacked, valid until the next call; null at the end (or where the damage
     /// begins)
     const fbs::Chunk* next();
+
+    /// Chunks that are packed hold records: next() gives them as they are from now on.
+    void pass_over_packed() { unpacks_ = false; }
+    /// The next chunk is the one at `offset`, which has been offset() before.
+    void seek(std::uint64_t offset) {
+        frames_.seek(offset);
+        footer_ = false;
+    }
+    /// What stands before need not stay in memory; it is read again where it is asked for.
+    void release_before(std::uint64_t offset) { file_.release_before(offset); }
+    /// What the last chunk lies in where it was packed, so that it outlives the next one; null: it lies in the file.
+    std::shared_ptr<const std::vector<std::uint8_t>> take_unpacked();
 
     /// Once next() has returned null: what is wrong with the file.
     std::optional<model::Damage> damage() const;
@@ -45,6 +61,7 @@ private:
     FrameReader frames_;
     std::vector<std::uint8_t> unpacked_;  ///< the chunk read last, where it was compressed
     const fbs::FileHeader* header_ = nullptr;
+    bool unpacks_ = true;
     bool footer_ = false;
     bool after_footer_ = false;
 };

@@ -1,5 +1,6 @@
 // From what was read to a model: requests of events, the ends of what has none, nanoseconds, sums.
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 #include "schema/segment.hpp"
@@ -31,20 +32,24 @@ bool outer_first(const model::Range& a, const model::Range& b) {
 
 }  // namespace
 
-model::Job JobBuilder::finish(const fbs::JobIndex* index, bool corrected) {
+model::Job JobBuilder::finish(const JobIndexFile* index, bool corrected) {
     for (Index i = 0; i < job_.processes.size(); ++i) pair_process(i);
     finish_lanes();
     finish_events();
+    settle_gpu_devices();
     find_gpu_calls();
     settle_ends();
+    find_servings();
     leave_out_events();
     leave_out_gpu();
     tie_gpu_calls();
-    if (index != nullptr) apply_nodes(*index);
+    tie_gpu_waits();
+    if (index != nullptr) apply_nodes(index->index());
     to_nanoseconds(corrected && index != nullptr);
+    sort_values();
     if (index != nullptr) {
         apply_calls(*index);
-        apply_verdicts(*index);
+        apply_verdicts(index->index());
     }
     call_the_rest();
     leave_out_calls();
@@ -208,6 +213,10 @@ void JobBuilder::to_nanoseconds(bool corrected) {
         convert(job_.processes[half.process].node, half.begin_ns);
         convert(job_.processes[half.process].node, half.end_ns);
     }
+    for (model::Serving& serving : job_.servings) {
+        convert(node_of_lane(serving.lane), serving.begin_ns);
+        convert(node_of_lane(serving.lane), serving.end_ns);
+    }
     for (model::GpuCall& call : job_.gpu_calls) {
         convert(job_.processes[call.process].node, call.begin_ns);
         convert(job_.processes[call.process].node, call.end_ns);
@@ -219,6 +228,17 @@ void JobBuilder::to_nanoseconds(bool corrected) {
         if (work.queued_ns != 0) convert(node, work.queued_ns);
     }
     for (model::Process& process : job_.processes) convert(process.node, process.last_evidence_ns);
+}
+
+/// By process; of each first the boundaries, by name and time (model/steps.hpp). The rest stays as it was written.
+void JobBuilder::sort_values() {
+    const auto key = [&](const model::Value& value) {
+        const bool boundary = value.kind == schema::RecordKind::kIteration;
+        return std::tuple(job_.lanes[value.lane].process, !boundary, boundary ? value.name : 0,
+                          boundary ? value.ns : 0);
+    };
+    std::stable_sort(job_.values.begin(), job_.values.end(),
+                     [&](const model::Value& a, const model::Value& b) { return key(a) < key(b); });
 }
 
 void JobBuilder::mark_fetches() {
@@ -278,6 +298,7 @@ void JobBuilder::sum_up() {
             if (at < process.losses.size()) totals.passed_over += process.losses[at];
         }
     }
+    totals.passed_over += totals.untimed;
     std::uint64_t halves = 0;
     for (const model::AsyncRange& range : job_.asyncs) count(range.end);
     for (const model::Half& half : job_.halves) {

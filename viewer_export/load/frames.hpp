@@ -18,6 +18,12 @@ public:
     /// @return false at the end of the file, or where the next frame is not whole: problem() tells
     bool next(std::span<const std::uint8_t>& payload);
 
+    /// Goes on at a frame that has been read.
+    void seek(std::uint64_t offset) {
+        offset_ = offset;
+        problem_.clear();
+    }
+
     /// Bytes of the whole frames read so far.
     std::uint64_t offset() const { return offset_; }
     std::uint64_t frames() const { return frames_; }

@@ -1,6 +1,8 @@
 // The GPU's records: into events, trimmed with the call that asked for them, and tied to the call, its range and its request.
 #include <algorithm>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 #include "schema/gpu_record.hpp"
 #include "viewer_export/load/builder.hpp"
@@ -96,6 +98,13 @@ void read_event(GpuWork& work, const DecodedRecord& decoded) {
     work.end_ns = work.begin_ns;
 }
 
+/// CUPTI has lost the times of what it tells with 0: that would be drawn from the machine's start on.
+bool has_no_times(const DecodedRecord& record) {
+    const RecordKind kind = record.header().kind;
+    if (kind == RecordKind::kGpuDevice) return false;
+    return record.words[1] == 0 || (kind != RecordKind::kGpuEvent && record.words[2] == 0);
+}
+
 /// By process, then begin.
 template <class Event>
 bool earlier(const Event& a, const Event& b) {
@@ -107,6 +116,10 @@ bool earlier(const Event& a, const Event& b) {
 
 void JobBuilder::add_gpu(const DecodedRecord& record, std::uint64_t position, Index lane) {
     const schema::RecordHeader header = record.header();
+    if (has_no_times(record)) {
+        ++job_.totals.untimed;
+        return;
+    }
     const Index process = job_.lanes[lane].process;
     switch (header.kind) {
         case RecordKind::kGpuApi: {
@@ -116,12 +129,6 @@ void JobBuilder::add_gpu(const DecodedRecord& record, std::uint64_t position, In
                  position, process, lane, record_name(header, lane), call.correlation, call.thread,
                  call.callback, call.result, kNone, kNone, kNone,
                  static_cast<schema::GpuApi>(schema::record_detail(header.flags))});
-            return;
-        }
-        case RecordKind::kGpuLink: {
-            const auto link = read<schema::GpuLinkRecord>(record);
-            job_.gpu_links.push_back(
-                {link.id, process, link.correlation, schema::record_detail(header.flags)});
             return;
         }
         case RecordKind::kGpuDevice:
@@ -157,31 +164,28 @@ void JobBuilder::add_gpu(const DecodedRecord& record, std::uint64_t position, In
 void JobBuilder::add_gpu_device(const DecodedRecord& decoded, Index lane) {
     const auto record = read<schema::GpuDeviceRecord>(decoded);
     const Index process = job_.lanes[lane].process;
-    const model::GpuDevice device{process,
-                                  record_name(decoded.header(), lane),
-                                  record.device,
-                                  record.memory_bytes,
-                                  record.processors,
-                                  record.capability_major,
-                                  record.capability_minor,
-                                  record.block_threads,
-                                  record.processor_threads,
-                                  record.block_registers,
-                                  record.processor_registers,
-                                  record.block_shared_bytes,
-                                  record.processor_shared_bytes,
-                                  record.block_shared_most_bytes,
-                                  record.warp_threads,
-                                  record.processor_blocks};
-    const auto known = std::find_if(
-        job_.gpu_devices.begin(), job_.gpu_devices.end(), [&](const model::GpuDevice& other) {
-            return other.process == process && other.device == device.device;
-        });
-    if (known != job_.gpu_devices.end()) {
-        *known = device;
-    } else {
-        job_.gpu_devices.push_back(device);
+    job_.gpu_devices.push_back(
+        {process, record_name(decoded.header(), lane), record.device, record.memory_bytes,
+         record.processors, record.capability_major, record.capability_minor, record.block_threads,
+         record.processor_threads, record.block_registers, record.processor_registers,
+         record.block_shared_bytes, record.processor_shared_bytes, record.block_shared_most_bytes,
+         record.warp_threads, record.processor_blocks});
+}
+
+/// Each once, as it was told last.
+void JobBuilder::settle_gpu_devices() {
+    const auto place = [](const model::GpuDevice& device) {
+        return std::pair(device.process, device.device);
+    };
+    auto& devices = job_.gpu_devices;
+    std::stable_sort(devices.begin(), devices.end(),
+                     [&](const auto& a, const auto& b) { return place(a) < place(b); });
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+        if (i + 1 == devices.size() || place(devices[i]) != place(devices[i + 1]))
+            devices[kept++] = devices[i];
     }
+    devices.resize(kept);
 }
 
 /// Before anything is left out: work goes or stays with its call. Indices of calls hold until leave_out_gpu().
@@ -221,8 +225,14 @@ void JobBuilder::find_gpu_calls() {
     }
 }
 
-/// Finds the range around each call, in what has not been left out: one walk over a lane's ranges and the calls of its thread, both by begin.
+/// Gives each call what it launched, and finds the range around it, in what has not been left out: one walk over a lane's ranges and the calls of
+/// its thread, both by begin.
 void JobBuilder::tie_gpu_calls() {
+    for (auto i = static_cast<Index>(job_.gpu_work.size()); i-- > 0;) {
+        GpuWork& work = job_.gpu_work[i];
+        if (!work.on_device() || work.call == kNone) continue;
+        work.next_work = std::exchange(job_.gpu_calls[work.call].first_work, i);
+    }
     struct Walk {
         Index next = 0;
         std::vector<Index> around;
@@ -237,6 +247,29 @@ void JobBuilder::tie_gpu_calls() {
             around.push_back(next);
         while (!around.empty() && ticks_of(ranges[around.back()].end_ns) < at) around.pop_back();
         call.range = around.empty() ? kNone : around.back();
+    }
+}
+
+/// A wait for a CUDA event is one for what was recorded last before it. Calls are numbered in the order in which they are made.
+void JobBuilder::tie_gpu_waits() {
+    std::vector<Index> events;
+    for (Index i = 0; i < job_.gpu_work.size(); ++i) {
+        if (job_.gpu_work[i].kind == RecordKind::kGpuEvent) events.push_back(i);
+    }
+    const auto event_of = [](const GpuWork& work) {
+        return std::tuple(work.process, work.context, work.value);
+    };
+    const auto key = [&](Index i) {
+        return std::pair(event_of(job_.gpu_work[i]), job_.gpu_work[i].correlation);
+    };
+    std::sort(events.begin(), events.end(), [&](Index a, Index b) { return key(a) < key(b); });
+    for (GpuWork& work : job_.gpu_work) {
+        if (!model::waits_for_event(work)) continue;
+        const auto after = std::partition_point(events.begin(), events.end(), [&](Index i) {
+            return key(i) < std::pair(event_of(work), work.correlation);
+        });
+        if (after != events.begin() && event_of(job_.gpu_work[*(after - 1)]) == event_of(work))
+            work.waited_for = *(after - 1);
     }
 }
 

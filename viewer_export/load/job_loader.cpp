@@ -55,9 +55,9 @@ Result<void> add_directory(const fs::path& directory, Inputs& inputs) {
     return {};
 }
 
-Result<Inputs> collect(const LoadRequest& request) {
+Result<Inputs> collect(const std::vector<fs::path>& paths) {
     Inputs inputs;
-    for (const fs::path& path : request.inputs) {
+    for (const fs::path& path : paths) {
         std::error_code code;
         const fs::file_status status = fs::status(path, code);
         if (!fs::exists(status)) {
@@ -120,8 +120,27 @@ Result<std::optional<load::JobIndexFile>> read_index(const LoadRequest& request,
 
 }  // namespace
 
+Result<std::vector<fs::path>> dumps_among(const std::vector<fs::path>& inputs) {
+    auto found = collect(inputs);
+    if (!found) return found.error();
+    return std::move(found->dumps);
+}
+
+Result<model::Job> load_processes(const std::vector<fs::path>& paths) {
+    auto inputs = collect(paths);
+    if (!inputs) return inputs.error();
+    const model::Tell nobody;
+    load::JobBuilder builder(nobody, 0, load::Depth::kProcesses);
+    for (const fs::path& path : inputs->dumps) {
+        auto reader = load::DumpReader::open(path);
+        if (!reader) return reader.error();
+        if (auto added = builder.add_dump(*reader); !added) return added.error();
+    }
+    return builder.finish(nullptr, false);
+}
+
 Result<model::Job> load_job(const LoadRequest& request) {
-    auto inputs = collect(request);
+    auto inputs = collect(request.inputs);
     if (!inputs) return inputs.error();
     std::vector<model::Damage> damage;
     auto index = read_index(request, *inputs, damage);
@@ -132,7 +151,7 @@ Result<model::Job> load_job(const LoadRequest& request) {
         if (!reader) return reader.error();
         if (auto added = builder.add_dump(*reader); !added) return added.error();
     }
-    model::Job job = builder.finish(*index ? &(*index)->index() : nullptr, request.corrected);
+    model::Job job = builder.finish(*index ? &**index : nullptr, request.corrected);
     job.damage.insert(job.damage.begin(), std::make_move_iterator(damage.begin()),
                       std::make_move_iterator(damage.end()));
     return job;

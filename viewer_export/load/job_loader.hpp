@@ -17,7 +17,7 @@ struct LoadRequest {
     std::vector<std::filesystem::path> inputs;
     /// Node times corrected to the leader's by the index; false: each node's own clock.
     bool corrected = true;
-    /// A JobIndex as a bare FlatBuffer (no frame), made by an offline join: used instead of any file. Borrowed for the call.
+    /// A job index as in a file, made by an offline join: used instead of any file. Borrowed for the call.
     std::span<const std::uint8_t> index = {};
     model::Tell tell = {};  ///< bytes read, then events put in order
 };
@@ -27,5 +27,14 @@ struct LoadRequest {
 /// @errors Input: nothing there, not readable, not a dump, from a newer version, no whole chunk
 /// @thread thread-safe
 schema::Result<model::Job> load_job(const LoadRequest& request);
+
+/// Only what the dumps say of their nodes and processes: no event, no index; to tell what became of processes at the end of a capture of any size.
+/// @errors as load_job
+schema::Result<model::Job> load_processes(const std::vector<std::filesystem::path>& inputs);
+
+/// @return the dumps that load_job() reads for these inputs
+/// @errors Input: nothing there, no dump among them
+schema::Result<std::vector<std::filesystem::path>> dumps_among(
+    const std::vector<std::filesystem::path>& inputs);
 
 }  // namespace ringside::viewer_export

@@ -148,10 +148,10 @@ void JobBuilder::add_record(const DecodedRecord& record, std::uint64_t position,
         case RecordKind::kGpuSync:
         case RecordKind::kGpuOverhead:
         case RecordKind::kGpuEvent:
-        case RecordKind::kGpuLink:
         case RecordKind::kGpuDevice:
             add_gpu(record, position, lane);
             break;
+        case RecordKind::kGpuLink:  // what a call was made for is known without it (decision 17)
         default:
             break;
     }

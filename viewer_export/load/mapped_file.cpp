@@ -56,6 +56,15 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
     return *this;
 }
 
+void MappedFile::release_before(std::uint64_t offset) {
+    constexpr std::size_t kStep = std::size_t{64} << 10;
+    const std::size_t until = static_cast<std::size_t>(offset) / kStep * kStep;
+    if (until < released_) released_ = 0;  // from the start again
+    if (until == released_) return;
+    ::madvise(const_cast<std::uint8_t*>(data_) + released_, until - released_, MADV_DONTNEED);
+    released_ = until;
+}
+
 MappedFile::~MappedFile() {
     if (data_ != nullptr) ::munmap(const_cast<std::uint8_t*>(data_), size_);
 }

@@ -20,10 +20,13 @@ public:
     ~MappedFile();
 
     std::span<const std::uint8_t> bytes() const { return {data_, size_}; }
+    /// Gives the pages before `offset` back; whoever looks at them has them read again.
+    void release_before(std::uint64_t offset);
 
 private:
     const std::uint8_t* data_ = nullptr;
     std::size_t size_ = 0;
+    std::size_t released_ = 0;
 };
 
 }  // namespace ringside::viewer_export::load

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "schema/lane.hpp"
@@ -38,6 +39,20 @@ public:
         const ContextTrack* track_;
         std::size_t next_ = 0;
     };
+
+    /// tell(context, from_ticks, to_ticks) of each stretch in turn, those that say the same as one; the first begins at 0, the last ends at the greatest number.
+    template <class To>
+    void stretches(To&& tell) const {
+        Context current = initial_;
+        std::uint64_t from = 0;
+        for (const Switch& next : switches_) {
+            if (next.context == current) continue;
+            tell(current, from, next.ticks);
+            current = next.context;
+            from = next.ticks;
+        }
+        tell(current, from, std::numeric_limits<std::uint64_t>::max());
+    }
 
     /// The same for one event.
     Context at(std::uint64_t ticks, std::uint64_t position) const;

@@ -58,6 +58,12 @@ struct Range {
 };
 static_assert(sizeof(Range) == 64);
 
+/// One that a program's author named, not a framework's operator.
+inline bool is_users(const Range& range) {
+    return range.source != schema::SourceId::kTorch ||
+           range.detail == static_cast<std::uint8_t>(schema::TorchScope::kUser);
+}
+
 /// A range that may end on another thread: an AsyncBegin and its AsyncEnd.
 struct AsyncRange {
     std::int64_t begin_ns;
@@ -114,6 +120,8 @@ struct Half {
     /// A record that views show.
     bool shown() const { return position != kNoPosition && !outside; }
     bool server() const { return side == schema::RpcSide::kServer; }
+    /// Of a message: sent by the one, received by the other, answered by nobody.
+    bool of_message() const { return source == schema::SourceId::kMpi; }
     bool ended() const { return end == End::kEnded; }
     std::int64_t duration_ns() const { return end_ns - begin_ns; }
 };
@@ -134,6 +142,16 @@ struct Call {
 
     /// The request is in these dumps at both ends.
     bool both() const { return client != kNone && server != kNone; }
+};
+
+/// A stretch of time in which a thread works for a request: its lane's context.
+struct Serving {
+    std::int64_t begin_ns;
+    std::int64_t end_ns;
+    Index half;  ///< Job::halves: the server half; kUnknownRequest: nobody knows for whom
+    Index lane;
+    bool
+        begin_known;  ///< else the thread may have begun before: records were lost, or the capture began later
 };
 
 /// A Mark, an Iteration's boundary or a Counter.

@@ -30,6 +30,7 @@ struct GpuCall {
     Index range = kNone;        ///< of that lane's: the innermost around the call's begin
     Index request = kNone;      ///< as in Range
     schema::GpuApi api;
+    Index first_work = kNone;  ///< Job::gpu_work: what it asked of a device; kNone: nothing
 
     std::int64_t duration_ns() const { return end_ns - begin_ns; }
 };
@@ -46,6 +47,9 @@ struct GpuWork {
     Index lane;          ///< where the record lies: of the thread that heard of it
     Index name = kNone;  ///< a kernel's, as the compiler mangled it
     Index call = kNone;  ///< Job::gpu_calls: what asked for it; kNone: in no dump
+    Index waited_for =
+        kNone;  ///< synchronisation: Job::gpu_work, where its CUDA event was recorded; kNone: nobody knows
+    Index next_work = kNone;  ///< of the same call, where it is a device's; kNone: the last
     std::uint32_t correlation = 0;
     std::uint32_t device = 0;
     std::uint32_t context = 0;
@@ -75,13 +79,20 @@ struct GpuWork {
     }
 };
 
-/// A number that another tool in the process gave a call (CUPTI's external correlation).
-struct GpuLink {
-    std::uint64_t id;
-    Index process;
-    std::uint32_t correlation;
-    std::uint8_t kind;  ///< CUPTI's
-};
+/// What Kineto calls cuda_sync and cuda_event: a wait, and what may be waited for.
+inline bool is_wait(const GpuWork& work) {
+    return work.kind == schema::RecordKind::kGpuSync || work.kind == schema::RecordKind::kGpuEvent;
+}
+
+/// A synchronisation with a CUDA event: a thread's, or a stream's.
+inline bool waits_for_event(const GpuWork& work) {
+    return work.kind == schema::RecordKind::kGpuSync &&
+           (work.detail == static_cast<std::uint8_t>(schema::GpuSyncKind::kEvent) ||
+            work.detail == static_cast<std::uint8_t>(schema::GpuSyncKind::kStreamEvent));
+}
+
+/// Of one process. Where a damaged dump claims more, nothing that takes time or memory for each device is done for those.
+inline constexpr std::uint32_t kMostDevices = 256;
 
 /// What a device is, as its process numbers it.
 struct GpuDevice {

@@ -3,7 +3,7 @@
 //
 //   Job -- nodes -- processes -- lanes -- ranges          in order of begin, outer before inner
 //    |                            |
-//    +-- asyncs, halves, values --+   calls: halves joined by the index
+//    +-- asyncs, halves, values --+   calls: halves joined by the index; servings: when which thread worked for a half
 //    +-- gpu_work --> gpu_calls --+   gpu.hpp
 #pragma once
 
@@ -17,6 +17,7 @@
 
 #include "viewer_export/model/event.hpp"
 #include "viewer_export/model/gpu.hpp"
+#include "viewer_export/model/open_calls.hpp"
 
 namespace ringside::viewer_export::model {
 
@@ -155,7 +156,9 @@ struct Process {
     std::uint64_t violations = 0;
     std::int64_t start_delay_ns = -1;
     std::optional<Iterations> iterations;  ///< none: all of it is shown
-    bool has_verdict = false;              ///< the index has it
+    std::vector<OpenCall> open_calls;      ///< at its end, or the capture's
+    std::vector<Group> groups;
+    bool has_verdict = false;  ///< the index has it
     Verdict verdict = Verdict::kCaptured;
     std::string reason;
 
@@ -205,7 +208,8 @@ struct Totals {
     std::uint64_t written = 0;
     std::uint64_t outside = 0;
     std::uint64_t lost = 0;
-    std::uint64_t passed_over = 0;         ///< by hooks: records that no lane has seen
+    std::uint64_t passed_over = 0;  ///< records that no lane has seen, and those without times
+    std::uint64_t untimed = 0;      ///< the GPU's records whose times CUPTI had lost: left out
     std::uint64_t outside_iterations = 0;  ///< events that were left out
     std::uint64_t duplicates = 0;          ///< records dropped because they had been read
     std::uint64_t unknown_records = 0;
@@ -234,11 +238,11 @@ struct Job {
     std::vector<AsyncRange> asyncs;
     std::vector<Half> halves;
     std::vector<Call> calls;
-    std::vector<Value> values;
+    std::vector<Serving> servings;   ///< by half, then begin
+    std::vector<Value> values;       ///< by process; of each first the boundaries, by name and time
     std::vector<GpuCall> gpu_calls;  ///< by process, then begin
     std::vector<GpuWork> gpu_work;   ///< by process, then begin
-    std::vector<GpuLink> gpu_links;
-    std::vector<GpuDevice> gpu_devices;  ///< each once a process
+    std::vector<GpuDevice> gpu_devices;  ///< by process and device
     std::vector<Damage> damage;          ///< empty: every input was whole
     Totals totals;
 

@@ -1,4 +1,8 @@
 #include "viewer_export/model/nesting.hpp"
+
+#include <array>
+#include <string_view>
+
 #include "viewer_export/model/bounded_sum.hpp"
 
 namespace ringside::viewer_export::model {
@@ -25,6 +29,24 @@ void fold_wrappers(std::span<const Range> ranges, Nesting& nesting) {
 }
 
 }  // namespace
+
+std::vector<bool> left_out(const Job& job) {
+    static constexpr std::array<std::string_view, 8> kLeftOut = {
+        "[memory]",
+        "[OutOfMemory]",
+        "profiler::_record_function_enter",
+        "profiler::_record_function_enter_new",
+        "profiler::_record_function_exit",
+        "aten::is_leaf",
+        "aten::output_nr",
+        "aten::_version",
+    };
+    std::vector<bool> names(job.names.size(), false);
+    for (const std::string_view name : kLeftOut) {
+        if (const Index index = job.names.find(name); index != kNone) names[index] = true;
+    }
+    return names;
+}
 
 Nesting nest(std::span<const Range> ranges, const std::vector<bool>* leave_out) {
     Nesting result;

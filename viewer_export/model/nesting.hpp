@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "viewer_export/model/event.hpp"
+#include "viewer_export/model/job.hpp"
 
 namespace ringside::viewer_export::model {
 
@@ -18,6 +18,9 @@ struct Nesting {
     /// As torch does: the only child of a range with its own name and request is a wrapper's second entry. It counts as that range.
     std::vector<bool> folded;
 };
+
+/// By name: what torch's profiler leaves out (`_filter_name`); its time stays with what called it.
+std::vector<bool> left_out(const Job& job);
 
 /// Linear. Self time of a folded range stands with the one it is folded into.
 /// @param ranges     of one lane, as Lane::ranges

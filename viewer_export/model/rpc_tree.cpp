@@ -32,6 +32,16 @@ std::string or_unknown(const std::string& text) {
     return text.empty() ? "?" : text;
 }
 
+std::string own_name(const Job& job, const Call& call) {
+    if (call.client == kNone && call.server == kNone) return "rpc#?(? -> ?)";
+    const CallParts parts = parts_of(job, call);
+    const std::string from = or_unknown(parts.from);
+    const std::string to = or_unknown(parts.to);
+    const Half& half = job.halves[call.client != kNone ? call.client : call.server];
+    if (half.mode == schema::RpcMode::kFetch) return fetch_name(from, to);
+    return parts.method + "(" + from + " -> " + to + ")";
+}
+
 }  // namespace
 
 std::string fetch_name(const std::string& from, const std::string& to) {
@@ -45,6 +55,11 @@ bool is_real(const Job& job, const Call& call) {
 bool reply_joined(const Job& job, const Call& call) {
     return call.reply && call.state == CallState::kJoined && call.both() &&
            job.halves[call.client].ended() && job.halves[call.server].ended();
+}
+
+bool is_message(const Job& job, const Call& call) {
+    const Index half = call.client != kNone ? call.client : call.server;
+    return half != kNone && job.halves[half].of_message();
 }
 
 bool is_internal(const Job& job, const Call& call) {
@@ -78,9 +93,46 @@ void break_parent_cycles(std::vector<Call>& calls) {
     }
 }
 
+CallParts parts_of(const Job& job, const Call& call) {
+    const Half* client = call.client == kNone ? nullptr : &job.halves[call.client];
+    const Half* server = call.server == kNone ? nullptr : &job.halves[call.server];
+    if (client == nullptr && server == nullptr) return {};
+    const auto text = [&](Index name) { return job.names[name]; };
+    const auto self = [&](const Half& half) {
+        const Process& process = job.processes[half.process];
+        if (half.self != kNone) return text(half.self);
+        if (half.of_message() && process.rank >= 0)
+            return "rank " + std::to_string(process.rank);  // as its peers name it
+        return process.worker_name;
+    };
+    std::string function = client != nullptr ? text(client->name) : std::string{};
+    if (function.empty() && server != nullptr) function = text(server->name);
+    const schema::RpcMode mode = client != nullptr ? client->mode : server->mode;
+    const bool bare = mode == schema::RpcMode::kInternal || is_message(job, call);
+    const char* prefix = bare ? "" : prefix_of(mode);
+    return {client != nullptr ? self(*client) : text(server->peer),
+            server != nullptr ? self(*server) : text(client->peer),
+            mode == schema::RpcMode::kFetch ? "to_here" : prefix + or_unknown(function)};
+}
+
+void take_roots_trace(std::vector<Call>& calls) {
+    std::vector<bool> done(calls.size(), false);
+    std::vector<Index> path;
+    for (Index start = 0; start < calls.size(); ++start) {
+        Index at = start;
+        for (path.clear(); !done[at] && calls[at].parent != kNone; at = calls[at].parent)
+            path.push_back(at);
+        done[at] = true;
+        for (const Index child : path) {
+            calls[child].trace = calls[at].trace;
+            done[child] = true;
+        }
+    }
+}
+
 RpcNames::RpcNames(const Job& job) : job_(&job) {
     own_.reserve(job.calls.size());
-    for (const Call& call : job.calls) own_.push_back(names_.add(own_name(call)));
+    for (const Call& call : job.calls) own_.push_back(names_.add(own_name(job, call)));
     chain_.assign(job.calls.size(), kNone);
     std::vector<Index> path;
     for (Index start = 0; start < job.calls.size(); ++start) {
@@ -100,27 +152,6 @@ Index RpcNames::link(Index parent, Index own) {
         known_.try_emplace({parent, own}, static_cast<Index>(links_.size()));
     if (added) links_.push_back({parent, own});
     return entry->second;
-}
-
-std::string RpcNames::own_name(const Call& call) const {
-    const Half* client = call.client == kNone ? nullptr : &job_->halves[call.client];
-    const Half* server = call.server == kNone ? nullptr : &job_->halves[call.server];
-    if (client == nullptr && server == nullptr) return "rpc#?(? -> ?)";
-    const auto text = [&](Index name) { return job_->names[name]; };
-    const auto self = [&](const Half& half) {
-        return half.self != kNone ? text(half.self) : job_->processes[half.process].worker_name;
-    };
-    std::string from = client != nullptr ? self(*client) : text(server->peer);
-    std::string to = server != nullptr ? self(*server) : text(client->peer);
-    std::string function = client != nullptr ? text(client->name) : std::string{};
-    if (function.empty() && server != nullptr) function = text(server->name);
-    from = or_unknown(from);
-    to = or_unknown(to);
-    function = or_unknown(function);
-    const schema::RpcMode mode = client != nullptr ? client->mode : server->mode;
-    if (mode == schema::RpcMode::kFetch) return fetch_name(from, to);
-    const char* prefix = mode == schema::RpcMode::kInternal ? "" : prefix_of(mode);
-    return prefix + function + "(" + from + " -> " + to + ")";
 }
 
 std::string RpcNames::text(Index chain) const {

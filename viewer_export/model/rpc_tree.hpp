@@ -19,13 +19,25 @@ namespace ringside::viewer_export::model {
 bool is_real(const Job& job, const Call& call);
 /// The index says that the callee's answer is the one that the caller had, and both ends are in these dumps.
 bool reply_joined(const Job& job, const Call& call);
+/// Sent and received, and answered by nobody.
+bool is_message(const Job& job, const Call& call);
 /// How torch names a fetch, to_here(), from one worker to another.
 std::string fetch_name(const std::string& from, const std::string& to);
+
+/// Who called whom by what, as workers are named, in messages by their ranks; empty: unknown.
+struct CallParts {
+    std::string from;
+    std::string to;
+    std::string method;  ///< `rpc_sync#f`, `to_here`, `MPI_Send`
+};
+CallParts parts_of(const Job& job, const Call& call);
 
 /// torch's own traffic (`torch.distributed.rpc.api`, RRef and autograd bookkeeping): hidden unless asked for.
 bool is_internal(const Job& job, const Call& call);
 /// A parent chain that comes back to itself (a damaged index) is cut where it closes.
 void break_parent_cycles(std::vector<Call>& calls);
+/// Each call gets the trace id of the call at its tree's root. @param calls  without cycles
+void take_roots_trace(std::vector<Call>& calls);
 
 /// Names of calls and chains. Chains that read alike are one: views group by their number and ask for the text last.
 class RpcNames {
@@ -48,7 +60,6 @@ private:
         Index parent;
         Index own;
     };
-    std::string own_name(const Call& call) const;
     Index link(Index parent, Index own);
 
     const Job* job_;

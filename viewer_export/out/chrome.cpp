@@ -44,12 +44,11 @@ void write_devices(const trace::Plan& plan, JsonWriter& json) {
         if (!plan.drawn[device.process]) continue;
         devices[{job.nodes[job.processes[device.process].node].host, device.device}] = &device;
     }
-    constexpr std::uint32_t kMostDevices = 64;  // of a host; a dump may say anything
     json.key("deviceProperties");
     json.begin_array();
     std::uint32_t next = 0;
     for (const auto& [key, device] : devices) {
-        for (; next < std::min(device->device, kMostDevices); ++next) {
+        for (; next < std::min(device->device, model::kMostDevices); ++next) {
             json.begin_object();
             json.field("id", next);
             json.end_object();
@@ -109,11 +108,42 @@ void write_head(const trace::Plan& plan, JsonWriter& json) {
     json.field("outside", job.totals.outside);
     json.field("lost", job.totals.lost);
     json.field("passed_over", job.totals.passed_over);
+    json.field("untimed", job.totals.untimed);
     write_nodes(job, json);
     json.end_object();
     json.field("displayTimeUnit", "ms");
     json.field("baseTimeNanoseconds", plan.base_ns);
     json.key("traceEvents");
+}
+
+/// What is drawn shows of process groups: gloo's collectives, which bear their group's name, and NCCL's kernels. How many ranks a group has, and what
+/// other groups there are, no dump says.
+void write_groups(const trace::Plan& plan, JsonWriter& json) {
+    const model::Job& job = plan.job;
+    std::set<std::string> groups;
+    bool gloo = false;
+    for (const model::AsyncRange& range : job.asyncs) {
+        if (!plan.draws_lane(range.lane) || !job.names[range.name].starts_with("gloo:")) continue;
+        gloo = true;
+        if (range.attributes >= job.attributes.size()) continue;
+        const model::Index group = job.attributes[range.attributes].category;
+        if (group != model::kNone) groups.insert(job.names[group]);
+    }
+    const bool nccl =
+        std::any_of(job.gpu_work.begin(), job.gpu_work.end(), [&](const model::GpuWork& work) {
+            return plan.drawn[work.process] && plan.work_names.communicates(work);
+        });
+    if (gloo || nccl) json.field("backend", nccl ? (gloo ? "cpu:gloo,cuda:nccl" : "nccl") : "gloo");
+    if (groups.empty()) return;
+    json.key("pg_config");
+    json.begin_array();
+    for (const std::string& group : groups) {
+        json.begin_object();
+        json.field("pg_name", group);
+        json.field("backend_config", "gloo");
+        json.end_object();
+    }
+    json.end_array();
 }
 
 void write_tail(const trace::Plan& plan, const std::string& name, JsonWriter& json) {
@@ -125,9 +155,10 @@ void write_tail(const trace::Plan& plan, const std::string& name, JsonWriter& js
         json.key("distributedInfo");
         json.begin_object();
         json.field("rank", *ranks.begin());
-        // No dump says how many there are: it is told where none is missing between those that are here. Nor does one know the backend.
+        // No dump says how many there are: it is told where none is missing between those that are here.
         if (*world.begin() == 0 && *world.rbegin() + 1 == static_cast<std::int32_t>(world.size()))
             json.field("world_size", static_cast<std::uint64_t>(world.size()));
+        write_groups(plan, json);
         json.end_object();
     }
     json.field("traceName", name);
@@ -143,7 +174,7 @@ schema::Result<TraceCounts> write_chrome(const model::Job& job, const std::files
     if (auto opened = file.open(); !opened) return opened.error();
     std::optional<GzipSink> gzip;
     if (path.extension() == ".gz") gzip.emplace(file);
-    const trace::Plan plan(job, options.processes);
+    const trace::Plan plan(job, options);
     JsonWriter json(gzip ? static_cast<ByteSink&>(*gzip) : file);
     write_head(plan, json);
     json.begin_array();

@@ -74,7 +74,7 @@ const std::string& ChromeWriter::make_head(Category category, Index name) {
 void ChromeWriter::slice(Category category, std::string_view name, std::uint32_t track,
                          std::int64_t begin_ns, std::int64_t end_ns) {
     begin_element();
-    if (category == Category::kUserAnnotation) {  // steps: each its own name
+    if (names_each(category)) {
         json_.text(head_of(category, name));
     } else {
         auto& known = named_[static_cast<std::size_t>(category)];
@@ -134,35 +134,30 @@ const std::string& ChromeWriter::make_prefix(Index lane) {
     return prefix += '.';
 }
 
-void ChromeWriter::counter_head(std::uint32_t group, std::string_view name, std::int64_t ns) {
-    json_.text("{\"ph\":\"C\",\"name\":");
-    json_.quoted(name);
-    json_.text(",\"pid\":");
-    json_.number(std::uint64_t{plan_.tracks.groups()[group].pid});
-    json_.text(",\"ts\":");
-    json_.us(ns - plan_.base_ns);
-    json_.text(",\"args\":{\"value\":");
+void ChromeWriter::counter_head(std::uint32_t group, std::string_view name) {
+    // Not the first element: groups and rows come before.
+    counter_head_ = ",\n{\"ph\":\"C\",\"name\":\"";
+    append_json_escaped(name, counter_head_);
+    counter_head_.append("\",\"pid\":")
+        .append(std::to_string(plan_.tracks.groups()[group].pid))
+        .append(",\"ts\":");
 }
 
-void ChromeWriter::tip(char phase, const Arrow& arrow, const Tip& at) {
-    begin_element();
-    json_.text("{\"ph\":\"");
-    json_.text({&phase, 1});
-    json_.text(phase == 'f' ? "\",\"bp\":\"e\",\"id\":" : "\",\"id\":");
-    json_.number(arrow.id);
+void ChromeWriter::begin_counter(std::uint32_t group, std::string_view name) {
+    counter_head(group, name);
+}
+
+void ChromeWriter::tip(const Flow& flow) {
+    json_.text(flow.leaves ? ",\n{\"ph\":\"s\",\"id\":" : ",\n{\"ph\":\"f\",\"bp\":\"e\",\"id\":");
+    json_.number(flow.id);
     json_.text(",\"cat\":\"");
-    json_.text(arrow.category);
+    json_.text(flow.category);
     json_.text("\",\"name\":\"");
-    json_.text(arrow.category);
+    json_.text(flow.category);
     json_.text("\"");
-    json_.text(places_[at.track]);
-    json_.us(at.ns - plan_.base_ns);
+    json_.text(places_[track_]);
+    json_.us(flow.ns - plan_.base_ns);
     json_.text("}");
-}
-
-void ChromeWriter::arrow(const Arrow& arrow) {
-    tip('s', arrow, arrow.from);
-    tip('f', arrow, arrow.to);
 }
 
 }  // namespace ringside::viewer_export::trace

@@ -15,14 +15,12 @@ namespace ringside::viewer_export::trace {
 
 class ChromeWriter {
 public:
-    static constexpr bool kFlowsInSlices = false;
-
     ChromeWriter(const Plan& plan, JsonWriter& json);
 
     void group(const Group& group, std::uint32_t index);
     void row(const Track& track, std::uint32_t index);
     void begin_row(std::uint32_t) {}
-    void end_row() {}
+    void end_row(std::uint32_t) {}
 
     void slice(Category category, model::Index name, std::uint32_t track, std::int64_t begin_ns,
                std::int64_t end_ns) {
@@ -33,7 +31,11 @@ public:
     void slice(Category category, std::string_view name, std::uint32_t track, std::int64_t begin_ns,
                std::int64_t end_ns);
     void instant(Category category, model::Index name, std::uint32_t track, std::int64_t ns);
-    void end() { json_.text(first_arg_ ? "}" : "}}"); }
+    void end() {
+        json_.text(first_arg_ ? "}" : "}}");
+        for (const Flow& flow : flows_) tip(flow);
+        flows_.clear();
+    }
 
     template <std::size_t N>
     void arg(const char (&key)[N], std::uint64_t value) {
@@ -83,7 +85,9 @@ public:
     }
     template <class Fill>
     void shared(Shared what, model::Index index, Fill&& fill) {
-        std::string& text = shared_[static_cast<std::size_t>(what)][index];
+        auto& known = shared_[static_cast<std::size_t>(what)];
+        if (known.size() == kMostShared) known.clear();
+        std::string& text = known[index];
         Texts texts{text};
         if (text.empty()) fill(texts);
         if (text.empty()) return;
@@ -93,14 +97,24 @@ public:
 
     template <class Number>
     void counter(std::uint32_t group, std::string_view name, std::int64_t ns, Number value) {
-        begin_element();
-        counter_head(group, name, ns);
+        counter_head(group, name);
+        json_.text(counter_head_);
+        json_.us(ns - plan_.base_ns);
+        json_.text(",\"args\":{\"value\":");
         number(value);
         json_.text("}}");
     }
-    void flow(std::uint64_t) {}
-    void end_flow(std::uint64_t) {}
-    void arrow(const Arrow& arrow);
+    void begin_counter(std::uint32_t group, std::string_view name);
+    void point(std::int64_t ns, std::int64_t value) {
+        json_.text(counter_head_);
+        json_.us(ns - plan_.base_ns);
+        json_.text(",\"args\":{\"value\":");
+        json_.number(value);
+        json_.text("}}");
+    }
+    void end_counter() {}
+    /// Written beside its slice.
+    void flow(const Flow& flow) { flows_.push_back(flow); }
 
 private:
     /// Shared args as `,"key":"text"`.
@@ -122,14 +136,19 @@ private:
         json_.text(first_arg_ ? ",\"args\":{" : ",");
         first_arg_ = false;
     }
-    void arg_key(std::string_view key) {
-        json_.text(first_arg_ ? ",\"args\":{\"" : ",\"");
+    /// Inlined where the key's length is known: a few moves.
+    [[gnu::always_inline]] void arg_key(std::string_view key) {
+        if (first_arg_) {
+            json_.text(",\"args\":{\"");
+        } else {
+            json_.text(",\"");
+        }
         first_arg_ = false;
         json_.text(key);
         json_.text("\":");
     }
     template <std::size_t N>
-    void arg_key(const char (&key)[N]) {
+    [[gnu::always_inline]] void arg_key(const char (&key)[N]) {
         arg_key(std::string_view(key, N - 1));
     }
     static constexpr std::string_view kFirstArg = ",\"args\":{";
@@ -148,6 +167,7 @@ private:
     }
     const std::string& make_prefix(model::Index lane);
     void place_and_times(std::uint32_t track, std::int64_t begin_ns, std::int64_t end_ns) {
+        track_ = track;
         json_.text(places_[track]);
         json_.us(begin_ns - plan_.base_ns);
         json_.text(",\"dur\":");
@@ -157,8 +177,8 @@ private:
                   std::string_view text);
     void metadata(std::string_view name, std::uint32_t pid, std::uint32_t tid, std::int64_t index);
     void metadata_head(std::string_view name, std::uint32_t pid, std::uint32_t tid);
-    void counter_head(std::uint32_t group, std::string_view name, std::int64_t ns);
-    void tip(char phase, const Arrow& arrow, const Tip& at);
+    void counter_head(std::uint32_t group, std::string_view name);
+    void tip(const Flow& flow);
 
     const Plan& plan_;
     JsonWriter& json_;
@@ -167,6 +187,10 @@ private:
         named_;                        ///< the same of names that are not the job's
     std::vector<std::string> places_;  ///< by track: `,"pid":1,"tid":2,"ts":`
     std::array<std::unordered_map<model::Index, std::string>, kShared> shared_;
+    static constexpr std::size_t kMostShared = 1 << 14;
+    std::vector<Flow> flows_;            ///< of the slice that is being written
+    std::uint32_t track_ = 0;            ///< its
+    std::string counter_head_;           ///< from the comma to `"ts":`
     std::vector<std::string> prefixes_;  ///< by lane: `,"args":{"Record":"0.0.1.`
     bool first_element_ = true;
     bool first_arg_ = true;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -37,7 +38,20 @@ schema::Result<void> FileSink::open() {
     return {};
 }
 
+/// Blocks that are there before the bytes halve what the kernel does for them: as much again as has been written, so a small file asks for none.
+/// Where that fails (a file system that cannot, a full one) writes say what is to be said.
+void FileSink::make_room() {
+    constexpr std::uint64_t kLeast = 1u << 20;
+    constexpr std::uint64_t kMost = 64u << 20;
+    if (written_ < std::max(room_, kLeast)) return;
+    const std::uint64_t more = std::min(written_, kMost);
+    (void)::fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(written_),
+                      static_cast<off_t>(more));
+    room_ = written_ + more;
+}
+
 void FileSink::write(const char* data, std::size_t size) {
+    make_room();
     while (size > 0 && write_error_ == 0) {
         const ssize_t written = ::write(descriptor_, data, size);
         if (written < 0) {
@@ -45,11 +59,16 @@ void FileSink::write(const char* data, std::size_t size) {
             continue;
         }
         data += written;
+        written_ += static_cast<std::size_t>(written);
         size -= static_cast<std::size_t>(written);
     }
 }
 
 schema::Result<void> FileSink::commit() {
+    // Gives back the blocks beyond its end.
+    if (room_ > written_ && ::ftruncate(descriptor_, static_cast<off_t>(written_)) != 0 &&
+        write_error_ == 0)
+        write_error_ = errno;
     if (::close(std::exchange(descriptor_, -1)) != 0 && write_error_ == 0) write_error_ = errno;
     if (write_error_ == 0 && std::rename(temporary_.c_str(), target_.c_str()) == 0) return {};
     const int cause = write_error_ != 0 ? write_error_ : errno;

@@ -1,6 +1,7 @@
 // A file that appears under its name when it is whole: written to a temporary name beside it, renamed by commit(), removed otherwise.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -24,10 +25,13 @@ public:
 
 private:
     schema::Error failure(int cause) const;
+    void make_room();
 
     std::filesystem::path target_;
     std::string temporary_;
     int descriptor_ = -1;
+    std::uint64_t written_ = 0;
+    std::uint64_t room_ = 0;  ///< blocks that the file has, so far
     int write_error_ = 0;
 };
 

@@ -21,22 +21,25 @@ constexpr auto kDigits = [] {
     return digits;
 }();
 
+std::size_t digits_of(std::uint64_t value) {
+    std::size_t digits = 1;
+    for (; value >= 10000; value /= 10000) digits += 4;
+    return digits + (value >= 10) + (value >= 100) + (value >= 1000);
+}
+
 char* put_unsigned(char* out, std::uint64_t value) {
-    char text[20];
-    std::size_t at = sizeof text;
-    while (value >= 100) {
+    char* const end = out + digits_of(value);
+    char* at = end;
+    for (; value >= 100; value /= 100) {
         at -= 2;
-        std::memcpy(text + at, kDigits.data() + 2 * (value % 100), 2);
-        value /= 100;
+        std::memcpy(at, kDigits.data() + 2 * (value % 100), 2);
     }
     if (value >= 10) {
-        at -= 2;
-        std::memcpy(text + at, kDigits.data() + 2 * value, 2);
+        std::memcpy(out, kDigits.data() + 2 * value, 2);
     } else {
-        text[--at] = static_cast<char>('0' + value);
+        *out = static_cast<char>('0' + value);
     }
-    std::memcpy(out, text + at, sizeof text - at);
-    return out + (sizeof text - at);
+    return end;
 }
 
 /// The magnitude of any int64, the least one included.
@@ -222,6 +225,11 @@ void JsonWriter::value(double content) {
 void JsonWriter::value(bool yes) {
     separate();
     text(yes ? "true" : "false");
+}
+
+void JsonWriter::null() {
+    separate();
+    text("null");
 }
 
 void JsonWriter::value_us(std::int64_t ns) {

@@ -71,6 +71,7 @@ public:
     void value(std::int32_t number) { value(static_cast<std::int64_t>(number)); }
     void value(double number);
     void value(bool yes);
+    void null();
     /// Nanoseconds as microseconds with three decimals.
     void value_us(std::int64_t ns);
     template <class T>

@@ -10,7 +10,7 @@ schema::Result<TraceCounts> write_perfetto(const model::Job& job, const std::fil
                                            const TraceOptions& options) {
     FileSink file(path);
     if (auto opened = file.open(); !opened) return opened.error();
-    const trace::Plan plan(job, options.processes);
+    const trace::Plan plan(job, options);
     trace::PerfettoWriter writer(plan, file);
     TraceCounts counts = trace::Walk(plan, writer, options.tell).write();
     writer.flush();

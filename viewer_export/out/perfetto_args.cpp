@@ -45,28 +45,29 @@ void PerfettoWriter::arg(const char* key, double value) {
 
 void PerfettoWriter::arg(const char* key, std::string_view value) {
     begin_annotation(key);
-    pbf_writer(annotation_).add_string(debug_annotation::kString, valid_utf8(value));
+    const std::uint32_t number = number_of(now_->values, value, interned_data::kStrings);
+    pbf_writer(annotation_).add_uint64(debug_annotation::kStringIid, number);
     end_annotation();
 }
 
-void PerfettoWriter::repeated(const char* key, std::string_view value) {
+/// Each another text.
+void PerfettoWriter::digits(const char* key, std::string_view value) {
     begin_annotation(key);
-    const std::uint32_t number = number_of(now_->values, value, interned_data::kStrings);
-    pbf_writer(annotation_).add_uint64(debug_annotation::kStringIid, number);
+    pbf_writer(annotation_).add_string(debug_annotation::kString, value.data(), value.size());
     end_annotation();
 }
 
 void PerfettoWriter::hex(const char* key, std::uint64_t value) {
     char text[16];
     schema::write_hex(text, value, sizeof text);
-    arg(key, std::string_view(text, sizeof text));
+    digits(key, std::string_view(text, sizeof text));
 }
 
 void PerfettoWriter::hex(const char* key, std::uint64_t high, std::uint64_t low) {
     char text[32];
     schema::write_hex(text, high, 16);
     schema::write_hex(text + 16, low, 16);
-    arg(key, std::string_view(text, sizeof text));
+    digits(key, std::string_view(text, sizeof text));
 }
 
 void PerfettoWriter::list(const char* key, const std::array<std::uint32_t, 3>& values) {
@@ -80,14 +81,20 @@ void PerfettoWriter::list(const char* key, const std::array<std::uint32_t, 3>& v
 }
 
 void PerfettoWriter::verbatim(const char* key, std::string_view json) {
-    repeated(key, json);
+    arg(key, json);
 }
 
 /// The lane is said where it is not the row's.
 void PerfettoWriter::record(Index lane, std::uint64_t position) {
-    std::string& text = lanes_[lane];
-    if (text.empty()) text = lane_text(plan_.job, lane);
-    if (plan_.tracks.all()[event_track_].lane != text) repeated("Lane", text);
+    const Track& row = plan_.tracks.all()[event_track_];
+    const bool call = event_category_ == Category::kRuntime ||
+                      event_category_ == Category::kDriver ||
+                      event_category_ == Category::kOverhead;
+    if (lane != (call ? row.calls : row.lane)) {
+        std::string& text = lanes_[lane];
+        if (text.empty()) text = lane_text(plan_.job, lane);
+        arg("Lane", std::string_view(text));
+    }
     if (position == model::kNoPosition) return arg("Record", std::string_view("open"));
     arg("Record", position);
 }

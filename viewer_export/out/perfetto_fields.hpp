@@ -27,6 +27,7 @@ enum : std::uint32_t {
     kType = 9,
     kNameIid = 10,
     kTrackUuid = 11,
+    kName = 23,
     kCounterValue = 30,
     kDoubleCounterValue = 44,
     kFlowIds = 47
@@ -66,7 +67,7 @@ enum EventType : std::uint32_t {
     kInstantEvent = 3,
     kCounterEvent = 4
 };
-enum SequenceFlags : std::uint32_t { kStateCleared = 1, kNeedsState = 2 };
+enum SequenceFlags : std::uint32_t { kStateCleared = 1 };
 enum Clock : std::uint32_t { kRealtime = 1, kBoottime = 6, kIncremental = 64 };
 
 inline void add_message(std::string& to, std::uint32_t field, const std::string& message) {

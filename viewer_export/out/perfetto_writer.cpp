@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "viewer_export/out/perfetto_fields.hpp"
 
@@ -13,7 +14,6 @@ using namespace perfetto;
 
 namespace {
 
-constexpr std::uint32_t kNoRow = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kFlushBytes = 1u << 18;
 constexpr std::uint64_t kFirstCounterTrack = std::uint64_t{1} << 40;
 constexpr std::uint64_t kFirstRowTrack = std::uint64_t{1} << 20;
@@ -43,8 +43,7 @@ std::string clock_snapshot(std::initializer_list<std::pair<Clock, std::uint64_t>
 }  // namespace
 
 PerfettoWriter::PerfettoWriter(const Plan& plan, ByteSink& sink)
-    : plan_(plan), sink_(sink), row_(kNoRow) {
-    loose_.names.resize(plan.job.names.size());
+    : plan_(plan), sink_(sink), rows_(plan.tracks.all().size()) {
     lanes_.resize(plan.job.lanes.size());
     // Times are from the first event on; the wall clock of that instant stands beside it.
     pbf_writer(packet_).add_message(
@@ -100,59 +99,62 @@ void PerfettoWriter::row(const Track& row, std::uint32_t index) {
         writer.add_uint32(descriptor::kMerging, kNoMerging);
     }
     writer.add_int32(descriptor::kRank, row.sort_index);
-    if (!row.lane.empty())
-        writer.add_string(descriptor::kDescription, "records of lane " + row.lane);
+    std::string records;
+    if (row.lane != model::kNone) records = "records of lane " + lane_text(plan_.job, row.lane);
+    if (row.calls != model::kNone && row.calls != row.lane)
+        records.append(records.empty() ? "" : ", ")
+            .append("calls of CUDA of lane ")
+            .append(lane_text(plan_.job, row.calls));
+    if (!records.empty()) writer.add_string(descriptor::kDescription, records);
     pbf_writer(packet_).add_uint32(trace_packet::kSequenceId, loose_.id);
     add_message(packet_, trace_packet::kTrackDescriptor, track);
     append_packet();
 }
 
 void PerfettoWriter::begin_row(std::uint32_t track) {
-    row_ = track;
-    row_begun_ = false;
+    rows_[track] = std::make_unique<Sequence>(Sequence{0});
+    rows_[track]->track = row_uuid(track);
 }
 
-void PerfettoWriter::end_row() {
-    close_until(std::numeric_limits<std::int64_t>::max());
-    row_ = kNoRow;
+void PerfettoWriter::end_row(std::uint32_t track) {
+    close_until(*rows_[track], std::numeric_limits<std::int64_t>::max());
+    rows_[track].reset();
 }
 
-/// A sequence of its own: its track, and a clock that begins with the file's. (A later instant for each row would be shorter, but clocks may not
-/// be told backwards.)
-void PerfettoWriter::start_row() {
-    const std::uint32_t id = rows_.id + 1;
-    rows_ = Sequence{id};
-    rows_.names.resize(plan_.job.names.size());
+/// Its own track, and a clock that begins with the file's. (A later instant for each would be shorter, but clocks may not be told backwards.)
+void PerfettoWriter::start(Sequence& sequence) {
+    Sequence begun{++last_id_};
+    begun.track = sequence.track;
+    begun.open = std::move(sequence.open);
+    begun.begun = true;
+    sequence = std::move(begun);
     std::string event_defaults;
-    pbf_writer(event_defaults).add_uint64(track_event::kTrackUuid, row_uuid(row_));
+    pbf_writer(event_defaults).add_uint64(track_event::kTrackUuid, sequence.track);
     std::string defaults;
     add_message(defaults, trace_packet::kTrackEvent, event_defaults);
     pbf_writer(defaults).add_uint32(trace_packet::kTimestampClockId, kIncremental);
     pbf_writer writer(packet_);
     writer.add_message(trace_packet::kClockSnapshot,
                        clock_snapshot({{kIncremental, 0}, {kBoottime, 0}}));
-    writer.add_uint32(trace_packet::kSequenceId, rows_.id);
+    writer.add_uint32(trace_packet::kSequenceId, sequence.id);
     writer.add_uint32(trace_packet::kSequenceFlags, kStateCleared);
     writer.add_message(trace_packet::kDefaults, defaults);
     append_packet();
-    rows_.begun = true;
-    row_begun_ = true;
-    last_ns_ = 0;
 }
 
-/// The event that is in event_, at `ns` after the first.
+/// The event that is in event_, at `ns` after the first. That it needs its sequence's state is not said each time: nothing of a file is lost.
 void PerfettoWriter::packet(Sequence& sequence, std::int64_t ns) {
     pbf_writer writer(packet_);
-    if (&sequence == &rows_) {
-        writer.add_uint64(trace_packet::kTimestamp,
-                          static_cast<std::uint64_t>(std::max<std::int64_t>(ns - last_ns_, 0)));
-        last_ns_ = std::max(last_ns_, ns);
+    if (sequence.track != 0) {
+        writer.add_uint64(
+            trace_packet::kTimestamp,
+            static_cast<std::uint64_t>(std::max<std::int64_t>(ns - sequence.last_ns, 0)));
+        sequence.last_ns = std::max(sequence.last_ns, ns);
     } else {
         writer.add_uint64(trace_packet::kTimestamp, static_cast<std::uint64_t>(ns));
     }
     writer.add_uint32(trace_packet::kSequenceId, sequence.id);
-    writer.add_uint32(trace_packet::kSequenceFlags,
-                      sequence.begun ? kNeedsState : kStateCleared | kNeedsState);
+    if (!sequence.begun) writer.add_uint32(trace_packet::kSequenceFlags, kStateCleared);
     sequence.begun = true;
     if (!sequence.fresh.empty()) {
         writer.add_message(trace_packet::kInternedData, sequence.fresh);
@@ -163,18 +165,17 @@ void PerfettoWriter::packet(Sequence& sequence, std::int64_t ns) {
     append_packet();
 }
 
-void PerfettoWriter::slice_end(const Open& open, std::int64_t ns) {
+void PerfettoWriter::slice_end(Sequence& sequence, const Open& open) {
     pbf_writer writer(event_);
     writer.add_uint32(track_event::kType, kSliceEnd);
-    if (now_ == &loose_) writer.add_uint64(track_event::kTrackUuid, row_uuid(event_track_));
+    if (&sequence == &loose_) writer.add_uint64(track_event::kTrackUuid, row_uuid(event_track_));
     if (open.flow != 0) writer.add_fixed64(track_event::kFlowIds, open.flow);
-    packet(*now_, ns);
+    packet(sequence, open.end_ns);
 }
 
-void PerfettoWriter::close_until(std::int64_t ns) {
-    now_ = &rows_;
-    for (; !open_.empty() && open_.back().end_ns <= ns; open_.pop_back())
-        slice_end(open_.back(), open_.back().end_ns);
+void PerfettoWriter::close_until(Sequence& row, std::int64_t ns) {
+    for (; !row.open.empty() && row.open.back().end_ns <= ns; row.open.pop_back())
+        slice_end(row, row.open.back());
 }
 
 void PerfettoWriter::begin_event(Category category, std::uint32_t track, std::int64_t begin_ns,
@@ -182,13 +183,15 @@ void PerfettoWriter::begin_event(Category category, std::uint32_t track, std::in
     event_ns_ = begin_ns - plan_.base_ns;
     event_end_ns_ = end_ns - plan_.base_ns;
     event_track_ = track;
+    event_category_ = category;
     event_lasts_ = type == kSliceBegin;
     end_flow_ = 0;
-    if (track == row_ && event_lasts_) {
-        if (!row_begun_) start_row();
-        close_until(event_ns_);
+    now_ = event_lasts_ && rows_[track] ? rows_[track].get() : &loose_;
+    if (now_ == &loose_) {
+        if (loose_.is_full()) loose_ = Sequence{loose_.id};
     } else {
-        now_ = &loose_;
+        if (!now_->begun || now_->is_full()) start(*now_);
+        close_until(*now_, event_ns_);
     }
     std::uint32_t& number = now_->categories[static_cast<std::size_t>(category)];
     if (number == 0) {
@@ -223,6 +226,7 @@ void PerfettoWriter::slice(Category category, Index name, std::uint32_t track,
 }
 
 void PerfettoWriter::add_name(Index name) {
+    if (now_->names.size() <= name) now_->names.resize(std::size_t{name} + 1);
     std::uint32_t& number = now_->names[name];
     if (number == 0) number = number_of(now_->texts, plan_.job.names[name], interned_data::kNames);
     pbf_writer(event_).add_uint32(track_event::kNameIid, number);
@@ -231,6 +235,8 @@ void PerfettoWriter::add_name(Index name) {
 void PerfettoWriter::slice(Category category, std::string_view name, std::uint32_t track,
                            std::int64_t begin_ns, std::int64_t end_ns) {
     begin_event(category, track, begin_ns, end_ns, kSliceBegin);
+    if (names_each(category))
+        return pbf_writer(event_).add_string(track_event::kName, valid_utf8(name));
     pbf_writer(event_).add_uint32(track_event::kNameIid,
                                   number_of(now_->texts, name, interned_data::kNames));
 }
@@ -243,15 +249,20 @@ void PerfettoWriter::instant(Category category, Index name, std::uint32_t track,
 void PerfettoWriter::end() {
     packet(*now_, event_ns_);
     if (!event_lasts_) return;
-    if (now_ == &rows_) {
-        open_.push_back({event_end_ns_, end_flow_});
+    const Open open{event_end_ns_, end_flow_};
+    if (now_ == &loose_) {
+        slice_end(loose_, open);
     } else {
-        slice_end({event_end_ns_, end_flow_}, event_end_ns_);
+        now_->open.push_back(open);
     }
 }
 
-void PerfettoWriter::flow(std::uint64_t id) {
-    pbf_writer(event_).add_fixed64(track_event::kFlowIds, id);
+void PerfettoWriter::flow(const Flow& flow) {
+    if (flow.at_end) {
+        end_flow_ = flow.id;
+    } else {
+        pbf_writer(event_).add_fixed64(track_event::kFlowIds, flow.id);
+    }
 }
 
 std::uint64_t PerfettoWriter::counter_track(std::uint32_t group, std::string_view name) {
@@ -277,6 +288,18 @@ void PerfettoWriter::counter_packet(std::uint64_t track, std::int64_t ns) {
     pbf_writer(event_).add_uint32(track_event::kType, kCounterEvent);
     pbf_writer(event_).add_uint64(track_event::kTrackUuid, track);
     packet(loose_, ns - plan_.base_ns);
+}
+
+void PerfettoWriter::begin_counter(std::uint32_t group, std::string_view name) {
+    counter_ = std::make_unique<Sequence>(Sequence{0});
+    counter_->track = counter_track(group, name);
+    start(*counter_);
+}
+
+void PerfettoWriter::point(std::int64_t ns, std::int64_t value) {
+    pbf_writer(event_).add_uint32(track_event::kType, kCounterEvent);
+    pbf_writer(event_).add_int64(track_event::kCounterValue, value);
+    packet(*counter_, ns - plan_.base_ns);
 }
 
 void PerfettoWriter::counter(std::uint32_t group, std::string_view name, std::int64_t ns,

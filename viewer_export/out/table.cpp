@@ -8,9 +8,11 @@
 #include <map>
 #include <utility>
 
+#include "schema/control_page.hpp"
 #include "viewer_export/model/bounded_sum.hpp"
 #include "viewer_export/model/rpc_tree.hpp"
 #include "viewer_export/out/table_footer.hpp"
+#include "viewer_export/out/text_table.hpp"
 
 namespace ringside::viewer_export {
 
@@ -19,29 +21,6 @@ namespace {
 constexpr std::size_t kNameWidth = 55;
 constexpr std::size_t kColumnWidth = 12;
 constexpr std::size_t kShapesWidth = 80;
-
-/// Characters as Python counts them: code points.
-std::size_t length_of(std::string_view text) {
-    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-        return (static_cast<std::uint8_t>(c) & 0xc0u) != 0x80u;
-    }));
-}
-
-std::string first_characters(const std::string& text, std::size_t count) {
-    std::size_t at = 0;
-    for (; at < text.size(); ++at) {
-        if ((static_cast<std::uint8_t>(text[at]) & 0xc0u) != 0x80u && count-- == 0) break;
-    }
-    return text.substr(0, at);
-}
-
-/// A name comes from the job: what would move the cursor doesn't reach the terminal.
-std::string printable(std::string text) {
-    for (char& c : text) {
-        if (static_cast<std::uint8_t>(c) < 0x20 || c == 0x7f) c = '?';
-    }
-    return text;
-}
 
 std::string format_share(std::int64_t ns, std::int64_t total_ns) {
     if (total_ns == 0) return "NaN";
@@ -67,7 +46,7 @@ std::string format_memory(std::int64_t bytes) {
 
 /// The columns that only some tables have.
 struct Columns {
-    bool memory = false;
+    TableColumns of_torch;
     bool node_id = false;
     bool shapes = false;
     std::size_t shapes_width = 0;
@@ -76,8 +55,6 @@ struct Columns {
 const char* shapes_of(const TableRow& row) {
     return row.input_shapes.empty() ? "[]" : row.input_shapes.c_str();
 }
-
-using Cells = std::vector<std::string>;
 
 class Text {
 public:
@@ -105,22 +82,34 @@ private:
     std::string out_;
 };
 
-Cells cells_of(const TableRow& row, std::int64_t total_ns, bool full_names, const Columns& shown) {
+Cells cells_of(const TableRow& row, const TableSums& sums, bool full_names, const Columns& shown) {
     std::string name = printable(row.name);
     // Torch marks a name as cut from 52 characters on, even where nothing is cut off.
     if (!full_names && length_of(name) >= kNameWidth - 3)
         name = first_characters(name, kNameWidth - 3) + "...";
-    const double average = static_cast<double>(row.cpu_ns) /
-                           static_cast<double>(std::max<std::uint64_t>(row.count, 1));
+    const auto average = [&](std::int64_t ns) {
+        return format_time(static_cast<double>(ns) /
+                           static_cast<double>(std::max<std::uint64_t>(row.count, 1)));
+    };
     Cells cells = {std::move(name),
-                   format_share(row.self_cpu_ns, total_ns),
+                   format_share(row.self_cpu_ns, sums.self_cpu_ns),
                    format_time(static_cast<double>(row.self_cpu_ns)),
-                   row.is_async ? "0" : format_share(row.cpu_ns, total_ns),
+                   row.is_async ? "0" : format_share(row.cpu_ns, sums.self_cpu_ns),
                    format_time(static_cast<double>(row.cpu_ns)),
-                   format_time(average)};
-    if (shown.memory) {
-        cells.push_back(format_memory(row.cpu_memory_bytes));
-        cells.push_back(format_memory(row.self_cpu_memory_bytes));
+                   average(row.cpu_ns)};
+    if (shown.of_torch.cuda) {
+        cells.push_back(format_time(static_cast<double>(row.self_cuda_ns)));
+        cells.push_back(format_share(row.self_cuda_ns, sums.self_cuda_ns));
+        cells.push_back(format_time(static_cast<double>(row.cuda_ns)));
+        cells.push_back(average(row.cuda_ns));
+    }
+    if (shown.of_torch.memory) {
+        cells.push_back(format_memory(row.memory.cpu));
+        cells.push_back(format_memory(row.self_memory.cpu));
+    }
+    if (shown.of_torch.cuda_memory) {
+        cells.push_back(format_memory(row.memory.cuda));
+        cells.push_back(format_memory(row.self_memory.cuda));
     }
     cells.push_back(std::to_string(row.count));
     if (shown.node_id) cells.push_back(std::to_string(row.node_id));
@@ -129,9 +118,9 @@ Cells cells_of(const TableRow& row, std::int64_t total_ns, bool full_names, cons
     return cells;
 }
 
-Columns columns_of(const std::vector<TableRow>& rows, bool memory) {
+Columns columns_of(const std::vector<TableRow>& rows, const TableColumns& of_torch) {
     Columns shown;
-    shown.memory = memory;
+    shown.of_torch = of_torch;
     std::size_t longest = 0;
     for (const TableRow& row : rows) {
         shown.node_id = shown.node_id || row.node_id != -1;
@@ -144,7 +133,10 @@ Columns columns_of(const std::vector<TableRow>& rows, bool memory) {
 
 Cells headers_of(const Columns& shown) {
     Cells headers = {"Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"};
-    if (shown.memory) headers.insert(headers.end(), {"CPU Mem", "Self CPU Mem"});
+    if (shown.of_torch.cuda)
+        headers.insert(headers.end(), {"Self CUDA", "Self CUDA %", "CUDA total", "CUDA time avg"});
+    if (shown.of_torch.memory) headers.insert(headers.end(), {"CPU Mem", "Self CPU Mem"});
+    if (shown.of_torch.cuda_memory) headers.insert(headers.end(), {"CUDA Mem", "Self CUDA Mem"});
     headers.emplace_back("# of Calls");
     if (shown.node_id) headers.emplace_back("Node ID");
     if (shown.shapes) headers.emplace_back("Input Shapes");
@@ -152,15 +144,12 @@ Cells headers_of(const Columns& shown) {
 }
 
 std::string torch_table(const std::vector<TableRow>& rows, const TableOptions& options,
-                        bool memory) {
+                        const TableColumns& of_torch) {
     if (rows.empty()) return {};
     std::size_t longest = 0;
-    std::int64_t total_ns = 0;
-    for (const TableRow& row : rows) {
-        longest = std::max(longest, length_of(row.name));
-        model::add_to(total_ns, row.self_cpu_ns);
-    }
-    const Columns shown = columns_of(rows, memory);
+    for (const TableRow& row : rows) longest = std::max(longest, length_of(row.name));
+    const TableSums sums = table_sums(rows);
+    const Columns shown = columns_of(rows, of_torch);
     const Cells headers = headers_of(shown);
     const std::size_t width = options.full_names ? longest + 4 : std::min(longest + 4, kNameWidth);
     Text text(width, headers.size(), shown);
@@ -170,18 +159,45 @@ std::string torch_table(const std::vector<TableRow>& rows, const TableOptions& o
     const std::size_t limit =
         options.row_limit == 0 ? rows.size() : std::min(rows.size(), options.row_limit);
     for (std::size_t i = 0; i < limit; ++i)
-        text.row(cells_of(rows[i], total_ns, options.full_names, shown));
+        text.row(cells_of(rows[i], sums, options.full_names, shown));
     text.separator();
-    return text.take() + "Self CPU time total: " + format_time(static_cast<double>(total_ns)) +
-           "\n";
+    std::string totals =
+        "Self CPU time total: " + format_time(static_cast<double>(sums.self_cpu_ns)) + "\n";
+    if (of_torch.cuda) {
+        totals +=
+            "Self CUDA time total: " + format_time(static_cast<double>(sums.self_cuda_ns)) + "\n";
+    }
+    return text.take() + totals;
 }
 
 }  // namespace
 
+TableColumns table_columns(const model::Job& job, const std::vector<TableRow>& rows) {
+    constexpr auto kBit = static_cast<std::uint32_t>(schema::CaptureOption::kProfileMemory);
+    const auto any = [&](auto&& has) { return std::any_of(rows.begin(), rows.end(), has); };
+    TableColumns columns;
+    columns.memory = std::any_of(job.nodes.begin(), job.nodes.end(), [](const model::Node& node) {
+        return (node.options & kBit) != 0;
+    });
+    columns.cuda = any([](const TableRow& row) { return row.self_cuda_ns > 0; });
+    columns.cuda_memory =
+        columns.memory && any([](const TableRow& row) { return row.self_memory.cuda > 0; });
+    return columns;
+}
+
+TableSums table_sums(const std::vector<TableRow>& rows) {
+    TableSums sums;
+    for (const TableRow& row : rows) {
+        model::add_to(sums.self_cpu_ns, row.self_cpu_ns);
+        if (row.on_device) model::add_to(sums.self_cuda_ns, row.self_cuda_ns);
+    }
+    return sums;
+}
+
 schema::Result<std::string> render_table(const model::Job& job, const TableOptions& options) {
     const auto rows = table_rows(job, options);
     if (!rows) return rows.error();
-    std::string text = torch_table(*rows, options, has_memory(job));
+    std::string text = torch_table(*rows, options, table_columns(job, *rows));
     for (const std::string& line : table_footer(job, *rows, options))
         text += printable(line) + "\n";
     return text;

@@ -19,32 +19,6 @@ std::string count(std::uint64_t number, const char* one, const char* many) {
     return std::to_string(number) + " " + (number == 1 ? one : many);
 }
 
-std::string rpc_line(const model::Job& job, const TableOptions& options) {
-    const model::Totals& totals = job.totals;
-    std::uint64_t hidden = 0;
-    for (const model::Call& call : job.calls) {
-        hidden += model::is_real(job, call) && model::is_internal(job, call);
-    }
-    std::string line = "RPCs: ";
-    if (job.has_index) {
-        line += std::to_string(totals.joined_requests) + " joined, " + std::to_string(totals.cut) +
-                " cut, " + count(totals.orphans, "orphan", "orphans") + ", " +
-                std::to_string(totals.calls_unfinished) + " unfinished";
-        if (totals.unjoined > 0) {
-            line += ", " + count(totals.unjoined, "half", "halves") + " not in the job index";
-        }
-    } else {
-        line += count(totals.unjoined, "half", "halves") + ", not joined (no job index)";
-    }
-    if (hidden > 0 && !options.internal) {
-        line += "; " + std::to_string(hidden) + " of torch's own not shown (--internal shows them)";
-    }
-    if (job.ambiguous > 0) {
-        line += "; " + std::to_string(job.ambiguous) + " ambiguous, left cut";
-    }
-    return line;
-}
-
 /// Lost records by node, or that nobody knows: a dump without its footer doesn't say.
 std::string lost_text(const model::Job& job) {
     struct PerNode {
@@ -158,33 +132,13 @@ std::string memory_line(const model::Job& job) {
     return text.empty() ? text : "More memory was refused: " + text;
 }
 
-std::string clock_line(const model::Job& job) {
-    const std::size_t nodes = job.nodes.size();
-    if (nodes < 2) return "Clocks: one node, nothing to correct";
-    const std::string order = job.order_violations == 0
-                                  ? ""
-                                  : "; " + std::to_string(job.order_violations) +
-                                        " replies before their requests beyond it";
-    const bool known = std::all_of(job.nodes.begin(), job.nodes.end(), [](const model::Node& node) {
-        return node.has_clock || node.dump.empty();
-    });
-    if (!job.has_index || !known)
-        return "Clocks: of " + std::to_string(nodes) + " nodes, not compared";
-    const std::string bound = "+-" + format_time(static_cast<double>(job.clock_bound_ns()));
-    if (!job.corrected) return "Clocks: each node's own, not corrected";
-    return "Clocks: of " + std::to_string(nodes) + " nodes, right within " + bound + order;
-}
-
 std::set<std::string> source_lines(const model::Job& job) {
-    static constexpr std::array<const char*, 8> kNames = {"?",   "torch", "nvtx", "grpc",
-                                                          "mpi", "cupti", "api",  "itt"};
     std::set<std::string> lines;
     for (const model::Process& process : job.processes) {
         for (const model::SourceState& source : process.sources) {
             const bool degraded = source.level == model::SourceLevel::kDegraded;
             if (!degraded && source.level != model::SourceLevel::kNotInstrumented) continue;
-            const auto id = static_cast<std::size_t>(source.id);
-            lines.insert(std::string("Source ") + kNames[id < kNames.size() ? id : 0] +
+            lines.insert(std::string("Source ") + source_name(source.id) +
                          (degraded ? ": degraded" : ": not instrumented") +
                          (source.reason.empty() ? "" : ": " + source.reason));
         }
@@ -207,6 +161,56 @@ std::string format_time(double ns) {
     return text;
 }
 
+const char* source_name(schema::SourceId source) {
+    static constexpr std::array<const char*, 9> kNames = {"?",     "torch", "nvtx", "grpc", "mpi",
+                                                          "cupti", "api",   "itt",  "nccl"};
+    const auto id = static_cast<std::size_t>(source);
+    return kNames[id < kNames.size() ? id : 0];
+}
+
+std::string rpc_line(const model::Job& job, bool internal_shown) {
+    const model::Totals& totals = job.totals;
+    std::uint64_t hidden = 0;
+    for (const model::Call& call : job.calls) {
+        hidden += model::is_real(job, call) && model::is_internal(job, call);
+    }
+    std::string line = "RPCs: ";
+    if (job.has_index) {
+        line += std::to_string(totals.joined_requests) + " joined, " + std::to_string(totals.cut) +
+                " cut, " + count(totals.orphans, "orphan", "orphans") + ", " +
+                std::to_string(totals.calls_unfinished) + " unfinished";
+        if (totals.unjoined > 0) {
+            line += ", " + count(totals.unjoined, "half", "halves") + " not in the job index";
+        }
+    } else {
+        line += count(totals.unjoined, "half", "halves") + ", not joined (no job index)";
+    }
+    if (hidden > 0 && !internal_shown) {
+        line += "; " + std::to_string(hidden) + " of torch's own not shown (--internal shows them)";
+    }
+    if (job.ambiguous > 0) {
+        line += "; " + std::to_string(job.ambiguous) + " ambiguous, left cut";
+    }
+    return line;
+}
+
+std::string clock_line(const model::Job& job) {
+    const std::size_t nodes = job.nodes.size();
+    if (nodes < 2) return "Clocks: one node, nothing to correct";
+    const std::string order = job.order_violations == 0
+                                  ? ""
+                                  : "; " + std::to_string(job.order_violations) +
+                                        " replies before their requests beyond it";
+    const bool known = std::all_of(job.nodes.begin(), job.nodes.end(), [](const model::Node& node) {
+        return node.has_clock || node.dump.empty();
+    });
+    if (!job.has_index || !known)
+        return "Clocks: of " + std::to_string(nodes) + " nodes, not compared";
+    const std::string bound = "+-" + format_time(static_cast<double>(job.clock_bound_ns()));
+    if (!job.corrected) return "Clocks: each node's own, not corrected";
+    return "Clocks: of " + std::to_string(nodes) + " nodes, right within " + bound + order;
+}
+
 std::vector<std::string> table_footer(const model::Job& job, const std::vector<TableRow>& rows,
                                       const TableOptions& options) {
     std::vector<std::string> lines;
@@ -214,7 +218,7 @@ std::vector<std::string> table_footer(const model::Job& job, const std::vector<T
         lines.push_back("Rows: " + std::to_string(options.row_limit) + " of " +
                         std::to_string(rows.size()) + " shown (--row-limit)");
     }
-    lines.push_back(rpc_line(job, options));
+    lines.push_back(rpc_line(job, options.internal));
     lines.push_back(event_line(job));
     if (std::string shown = iterations_line(job); !shown.empty()) lines.push_back(std::move(shown));
     if (std::string passed = passed_over_line(job); !passed.empty())

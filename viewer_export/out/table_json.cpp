@@ -1,7 +1,6 @@
-// The table's rows and totals as one JSON object, for scripts. Times in microseconds.
+// The table's rows and totals as one JSON object, for scripts. Times in microseconds, memory in bytes.
 #include <algorithm>
 
-#include "viewer_export/model/bounded_sum.hpp"
 #include "viewer_export/out/cost.hpp"
 #include "viewer_export/out/json_writer.hpp"
 #include "viewer_export/out/table.hpp"
@@ -28,7 +27,12 @@ void write_labels(JsonWriter& json, const model::Job& job, const TableRow& row, 
     json.end_array();
 }
 
-void write_row(JsonWriter& json, const model::Job& job, const TableRow& row) {
+double average_us(std::int64_t ns, const TableRow& row) {
+    return row.count == 0 ? 0.0 : static_cast<double>(ns) / 1e3 / static_cast<double>(row.count);
+}
+
+void write_row(JsonWriter& json, const model::Job& job, const TableRow& row,
+               const TableColumns& columns) {
     json.begin_object();
     json.field("name", row.name);
     json.field("node_id", row.node_id);
@@ -36,12 +40,20 @@ void write_row(JsonWriter& json, const model::Job& job, const TableRow& row) {
     json.field("async", row.is_async);
     json.field_us("self_cpu_time_total_us", row.self_cpu_ns);
     json.field_us("cpu_time_total_us", row.cpu_ns);
-    json.field("cpu_time_us", row.count == 0 ? 0.0
-                                             : static_cast<double>(row.cpu_ns) / 1e3 /
-                                                   static_cast<double>(row.count));
-    if (has_memory(job)) {
-        json.field("cpu_memory_usage", row.cpu_memory_bytes);
-        json.field("self_cpu_memory_usage", row.self_cpu_memory_bytes);
+    json.field("cpu_time_us", average_us(row.cpu_ns, row));
+    if (columns.cuda) {
+        json.field("device_type", row.on_device ? "cuda" : "cpu");
+        json.field_us("self_cuda_time_total_us", row.self_cuda_ns);
+        json.field_us("cuda_time_total_us", row.cuda_ns);
+        json.field("cuda_time_us", average_us(row.cuda_ns, row));
+    }
+    if (columns.memory) {
+        json.field("cpu_memory_usage", row.memory.cpu);
+        json.field("self_cpu_memory_usage", row.self_memory.cpu);
+    }
+    if (columns.cuda_memory) {
+        json.field("cuda_memory_usage", row.memory.cuda);
+        json.field("self_cuda_memory_usage", row.self_memory.cuda);
     }
     if (!row.input_shapes.empty()) json.field("input_shapes", row.input_shapes);
     write_labels(json, job, row, "domains", &model::Attributes::domain);
@@ -133,17 +145,18 @@ schema::Result<std::string> table_json(const model::Job& job, const TableOptions
     if (!rows) return rows.error();
     StringSink sink;
     JsonWriter json(sink, 1u << 14);
-    std::int64_t total_ns = 0;
-    for (const TableRow& row : *rows) model::add_to(total_ns, row.self_cpu_ns);
+    const TableColumns columns = table_columns(job, *rows);
+    const TableSums sums = table_sums(*rows);
     json.begin_object();
     json.field("job", job.name);
-    json.field_us("self_cpu_time_total_us", total_ns);
+    json.field_us("self_cpu_time_total_us", sums.self_cpu_ns);
+    if (columns.cuda) json.field_us("self_cuda_time_total_us", sums.self_cuda_ns);
     json.field("rows_total", static_cast<std::uint64_t>(rows->size()));
     json.key("rows");
     json.begin_array();
     const std::size_t limit =
         options.row_limit == 0 ? rows->size() : std::min(rows->size(), options.row_limit);
-    for (std::size_t i = 0; i < limit; ++i) write_row(json, job, (*rows)[i]);
+    for (std::size_t i = 0; i < limit; ++i) write_row(json, job, (*rows)[i], columns);
     json.end_array();
     write_totals(json, job);
     write_nodes(json, job);

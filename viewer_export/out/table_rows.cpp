@@ -4,12 +4,14 @@
 #include <unordered_map>
 #include <utility>
 
-#include "schema/control_page.hpp"
 #include "viewer_export/model/bounded_sum.hpp"
+#include "viewer_export/model/cuda_time.hpp"
 #include "viewer_export/model/memory.hpp"
 #include "viewer_export/model/nesting.hpp"
 #include "viewer_export/model/rpc_tree.hpp"
+#include "viewer_export/model/work_name.hpp"
 #include "viewer_export/out/table.hpp"
+#include "viewer_export/out/table_order.hpp"
 
 namespace ringside::viewer_export {
 
@@ -21,18 +23,6 @@ using model::Index;
 using model::kNone;
 
 namespace {
-
-/// Of torch's `_filter_name`: its profiler leaves these out, their time stays with what called them.
-constexpr std::array<std::string_view, 8> kLeftOut = {
-    "[memory]",
-    "[OutOfMemory]",
-    "profiler::_record_function_enter",
-    "profiler::_record_function_enter_new",
-    "profiler::_record_function_exit",
-    "aten::is_leaf",
-    "aten::output_nr",
-    "aten::_version",
-};
 
 enum Suffix : std::uint8_t {
     kNoSuffix = 0,
@@ -64,10 +54,12 @@ Suffix suffix_of(const Call& call, const Half& shown) {
 
 struct Key {
     Index chain;  ///< of RpcNames; kNone
-    Index name;   ///< of Job::names; kNone: the chain is the whole name
+    Index
+        name;  ///< of Job::names, a device's of Grouping::work_names_; kNone: the chain is the whole name
     int node_id;
     std::uint8_t suffix;
     Index shapes = kNone;  ///< of Job::names
+    bool on_device = false;
     bool operator==(const Key&) const = default;
 };
 
@@ -76,7 +68,8 @@ struct KeyHash {
         const std::uint64_t names = static_cast<std::uint64_t>(key.chain) << 32 | key.name;
         const auto node = static_cast<std::uint64_t>(static_cast<std::uint32_t>(key.node_id));
         const std::uint64_t shapes = static_cast<std::uint64_t>(key.shapes) << 40;
-        return schema::mix64(names ^ schema::mix64(shapes ^ (node << 8 | key.suffix)));
+        return schema::mix64(names ^ schema::mix64(shapes ^ (node << 8 | key.suffix) ^
+                                                   static_cast<std::uint64_t>(key.on_device) << 7));
     }
 };
 
@@ -91,7 +84,13 @@ void note_attributes(TableRow& row, Index attributes) {
 class Grouping {
 public:
     Grouping(const model::Job& job, const TableOptions& options)
-        : job_(job), options_(options), names_(job), node_ids_(job.processes.size(), -1) {
+        : job_(job),
+          options_(options),
+          names_(job),
+          cuda_(job),
+          left_out_(model::left_out(job)),
+          spelt_(job.names),
+          node_ids_(job.processes.size(), -1) {
         for (Index i = 0; i < job.processes.size(); ++i) node_ids_[i] = job.processes[i].worker_id;
         for (const Half& half : job.halves) {
             if (node_ids_[half.process] < 0) node_ids_[half.process] = half.self_id;
@@ -107,6 +106,9 @@ public:
             add_lane(i);
             done += job_.lanes[i].ranges.size();
         }
+        for (const model::ThreadCalls& thread : cuda_.other_threads())
+            add_thread(thread.process, cuda_.with_calls({}, thread.calls), {});
+        for (Index i = 0; i < job_.gpu_work.size(); ++i) add_work(i);
         for (const model::AsyncRange& range : job_.asyncs) add_async(range);
         for (Index i = 0; i < job_.calls.size(); ++i) add_call(i);
         return merged();
@@ -125,6 +127,7 @@ private:
             groups_.push_back({{}, key, end_ns});
             groups_.back().row.first_begin_ns = begin_ns;
             groups_.back().row.node_id = key.node_id;
+            groups_.back().row.on_device = key.on_device;
         }
         Group& group = groups_[entry->second];
         // Torch registers in order of begin, longer first.
@@ -148,26 +151,49 @@ private:
 
     void add_lane(Index index) {
         const model::Lane& lane = job_.lanes[index];
-        const model::Nesting nesting = model::nest(lane.ranges, &left_out());
+        std::span<const model::MemoryEvent> memory;
+        if (!memory_.empty()) memory = memory_[index];
+        if (const auto calls = cuda_.calls_of(index); !calls.empty()) {
+            add_thread(lane.process, cuda_.with_calls(lane.ranges, calls), memory);
+        } else {
+            add_ranges(lane.process, lane.ranges, model::nest(lane.ranges, &left_out_), {}, memory);
+        }
+    }
+
+    void add_thread(Index process, const model::ThreadRanges& thread,
+                    std::span<const model::MemoryEvent> memory) {
+        const model::Nesting nesting = model::nest(thread.ranges, &left_out_);
+        add_ranges(process, thread.ranges, nesting, cuda_.of_ranges(thread, nesting), memory);
+    }
+
+    /// @param times   by range; empty: of a thread without CUDA
+    /// @param events  empty too where memory was not asked for
+    void add_ranges(Index process, std::span<const model::Range> ranges,
+                    const model::Nesting& nesting, const std::vector<model::CudaTime>& times,
+                    std::span<const model::MemoryEvent> events) {
         model::MemoryUse memory;
-        if (!memory_.empty()) memory = model::memory_use(lane.ranges, nesting, memory_[index]);
-        for (std::size_t i = 0; i < lane.ranges.size(); ++i) {
-            const model::Range& range = lane.ranges[i];
-            if (nesting.folded[i] || left_out()[range.name]) continue;
-            Key key = key_of(range.request, range.name, lane.process, suffix_of(range.end));
+        if (!events.empty()) memory = model::memory_use(ranges, nesting, events);
+        for (std::size_t i = 0; i < ranges.size(); ++i) {
+            const model::Range& range = ranges[i];
+            if (nesting.folded[i] || left_out_[range.name]) continue;
+            Key key = key_of(range.request, range.name, process, suffix_of(range.end));
             key.shapes = range.shapes;
             TableRow& row = group(key, range.begin_ns, range.end_ns).row;
             ++row.count;
             model::add_to(row.cpu_ns, range.duration_ns());
-            if (!memory_.empty()) {
-                model::add_to(row.cpu_memory_bytes, memory.total_bytes[i]);
-                model::add_to(row.self_cpu_memory_bytes, memory.self_bytes[i]);
+            if (!events.empty()) {
+                model::add_to(row.memory, memory.total[i]);
+                model::add_to(row.self_memory, memory.self[i]);
+            }
+            if (!times.empty()) {
+                model::add_to(row.cuda_ns, times[i].total_ns);
+                model::add_to(row.self_cuda_ns, times[i].self_ns);
             }
             model::add_to(row.self_cpu_ns, nesting.self_ns[i]);
             row.is_async = range.end != End::kEnded;
             note_attributes(row, range.attributes);
         }
-        for (const model::MemoryEvent& event : memory.outside) add_memory(event, lane.process);
+        for (const model::MemoryEvent& event : memory.outside) add_memory(event, process);
     }
 
     /// As torch: what no operator took or gave back is a row of its own.
@@ -176,8 +202,34 @@ private:
             key_of(event.request, job_.names.find(schema::kMemoryName), process, kNoSuffix);
         TableRow& row = group(key, event.ns, event.ns).row;
         ++row.count;
-        model::add_to(row.cpu_memory_bytes, event.bytes);
-        model::add_to(row.self_cpu_memory_bytes, event.bytes);
+        model::add_to(row.memory, event.bytes);
+        model::add_to(row.self_memory, event.bytes);
+    }
+
+    /// What ran on a device has a row of its own beside its operator's, under the chain of the request that its call was made for.
+    void add_work(Index index) {
+        const model::GpuWork& work = job_.gpu_work[index];
+        if (!work.on_device()) return;
+        const Index request = work.call == kNone ? kNone : job_.gpu_calls[work.call].request;
+        Key key = key_of(request, work_name(work), work.process, kNoSuffix);
+        key.on_device = true;
+        TableRow& row = group(key, work.begin_ns, work.end_ns).row;
+        ++row.count;
+        model::add_to(row.cuda_ns, cuda_.of_work(index).total_ns);
+        model::add_to(row.self_cuda_ns, cuda_.of_work(index).self_ns);
+    }
+
+    /// Each distinct one is spelt once.
+    Index work_name(const model::GpuWork& work) {
+        const auto kind = static_cast<std::uint64_t>(work.kind) << 32;
+        const std::uint64_t what = work.kind == schema::RecordKind::kGpuKernel
+                                       ? work.name
+                                       : std::uint64_t{work.detail} << 16 |
+                                             static_cast<std::uint64_t>(work.source_memory) << 8 |
+                                             static_cast<std::uint64_t>(work.destination_memory);
+        const auto [known, added] = known_works_.try_emplace(kind | what, kNone);
+        if (added) known->second = work_names_.add(spelt_.of(work));
+        return known->second;
     }
 
     void add_async(const model::AsyncRange& range) {
@@ -200,23 +252,13 @@ private:
         TableRow& row = group(key, half.begin_ns, half.end_ns).row;
         ++row.count;
         model::add_to(row.cpu_ns, half.duration_ns());
+        model::add_to(row.cuda_ns, cuda_.of_request(index));
         row.is_async = true;
-    }
-
-    const std::vector<bool>& left_out() {
-        if (left_out_.size() != job_.names.size()) {
-            left_out_.assign(job_.names.size(), false);
-            for (const std::string_view name : kLeftOut) {
-                if (const Index index = job_.names.find(name); index != kNone)
-                    left_out_[index] = true;
-            }
-        }
-        return left_out_;
     }
 
     std::string text_of(const Key& key) const {
         if (key.name == kNone) return names_.text(key.chain) + suffix_text(key.suffix);
-        const std::string& name = job_.names[key.name];
+        const std::string& name = (key.on_device ? work_names_ : job_.names)[key.name];
         // As torch: steps are one row.
         return names_.text(key.chain, name.starts_with("ProfilerStep#") ? "ProfilerStep*" : name) +
                suffix_text(key.suffix);
@@ -235,9 +277,10 @@ private:
         for (Group& group : groups_) {
             group.row.name = text_of(group.key);
             if (group.key.shapes != kNone) group.row.input_shapes = job_.names[group.key.shapes];
-            const auto [entry, added] = known.try_emplace(
-                group.row.name + '\n' + std::to_string(group.row.node_id) + group.row.input_shapes,
-                rows.size());
+            const auto [entry, added] =
+                known.try_emplace(group.row.name + '\n' + std::to_string(group.row.node_id) +
+                                      (group.row.on_device ? "\n" : "") + group.row.input_shapes,
+                                  rows.size());
             if (added) {
                 rows.push_back(std::move(group.row));
                 continue;
@@ -246,8 +289,10 @@ private:
             row.count += group.row.count;
             model::add_to(row.cpu_ns, group.row.cpu_ns);
             model::add_to(row.self_cpu_ns, group.row.self_cpu_ns);
-            model::add_to(row.cpu_memory_bytes, group.row.cpu_memory_bytes);
-            model::add_to(row.self_cpu_memory_bytes, group.row.self_cpu_memory_bytes);
+            model::add_to(row.cuda_ns, group.row.cuda_ns);
+            model::add_to(row.self_cuda_ns, group.row.self_cuda_ns);
+            model::add_to(row.memory, group.row.memory);
+            model::add_to(row.self_memory, group.row.self_memory);
             row.is_async = row.is_async && group.row.is_async;
             for (const Index attributes : group.row.attributes) note_attributes(row, attributes);
         }
@@ -257,69 +302,25 @@ private:
     const model::Job& job_;
     const TableOptions& options_;
     model::RpcNames names_;
-    std::vector<int> node_ids_;
+    model::CudaTimes cuda_;
     std::vector<bool> left_out_;
+    model::WorkNames spelt_;
+    model::Names work_names_;
+    std::unordered_map<std::uint64_t, Index> known_works_;
+    std::vector<int> node_ids_;
     std::vector<std::vector<model::MemoryEvent>> memory_;  ///< by lane; empty: none recorded
     std::unordered_map<Key, std::size_t, KeyHash> known_;
     std::vector<Group> groups_;
 };
 
-double average_ns(const TableRow& row) {
-    return row.count == 0 ? 0.0 : static_cast<double>(row.cpu_ns) / static_cast<double>(row.count);
-}
-
-using Less = bool (*)(const TableRow&, const TableRow&);
-
-/// Numbers descend as torch's do; names and node ids ascend.
-constexpr std::array<std::pair<std::string_view, Less>, 9> kSortKeys = {{
-    {"cpu_time_total", [](const TableRow& a, const TableRow& b) { return a.cpu_ns > b.cpu_ns; }},
-    {"self_cpu_time_total",
-     [](const TableRow& a, const TableRow& b) { return a.self_cpu_ns > b.self_cpu_ns; }},
-    {"cpu_time",
-     [](const TableRow& a, const TableRow& b) { return average_ns(a) > average_ns(b); }},
-    {"cpu_memory_usage",
-     [](const TableRow& a, const TableRow& b) { return a.cpu_memory_bytes > b.cpu_memory_bytes; }},
-    {"self_cpu_memory_usage",
-     [](const TableRow& a, const TableRow& b) {
-         return a.self_cpu_memory_bytes > b.self_cpu_memory_bytes;
-     }},
-    {"count", [](const TableRow& a, const TableRow& b) { return a.count > b.count; }},
-    {"name", [](const TableRow& a, const TableRow& b) { return a.name < b.name; }},
-    {"key", [](const TableRow& a, const TableRow& b) { return a.name < b.name; }},
-    {"node_id", [](const TableRow& a, const TableRow& b) { return a.node_id < b.node_id; }},
-}};
-
 }  // namespace
-
-bool has_memory(const model::Job& job) {
-    constexpr auto kBit = static_cast<std::uint32_t>(schema::CaptureOption::kProfileMemory);
-    return std::any_of(job.nodes.begin(), job.nodes.end(),
-                       [](const model::Node& node) { return (node.options & kBit) != 0; });
-}
-
-const std::vector<std::string_view>& table_sort_keys() {
-    static const std::vector<std::string_view> kKeys = [] {
-        std::vector<std::string_view> result;
-        result.reserve(kSortKeys.size());
-        for (const auto& [name, less] : kSortKeys) result.push_back(name);
-        return result;
-    }();
-    return kKeys;
-}
 
 schema::Result<std::vector<TableRow>> table_rows(const model::Job& job,
                                                  const TableOptions& options) {
-    const auto key = std::find_if(kSortKeys.begin(), kSortKeys.end(), [&](const auto& entry) {
-        return entry.first == options.sort_by;
-    });
-    if (key == kSortKeys.end() && !options.sort_by.empty()) {
-        std::string text =
-            "sort the table by '" + options.sort_by + "': no such column; use one of";
-        for (const std::string_view name : table_sort_keys()) text.append(" ").append(name);
-        return schema::Error{schema::ErrorCode::kUsage, std::move(text)};
-    }
+    const auto order = table_order(options.sort_by);
+    if (!order) return order.error();
     std::vector<TableRow> rows = Grouping(job, options).rows();
-    if (key != kSortKeys.end()) std::stable_sort(rows.begin(), rows.end(), key->second);
+    if (*order != nullptr) std::stable_sort(rows.begin(), rows.end(), *order);
     return rows;
 }
 

@@ -1,6 +1,12 @@
 #include "viewer_export/out/trace_counters.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <vector>
+
+#include "viewer_export/out/trace_items.hpp"
 
 namespace ringside::viewer_export::trace {
 
@@ -8,32 +14,36 @@ using model::Index;
 
 namespace {
 
-/// Changes to values, by time: summed up, one point an instant.
-std::vector<Point> summed(const std::vector<Point>& changes) {
-    std::vector<Point> points;
-    std::int64_t sum = 0;
-    for (const Point& change : changes) {
-        sum += change.value;
-        if (!points.empty() && points.back().ns == change.ns) {
-            points.back().value = sum;
-        } else {
-            points.push_back({change.ns, sum});
-        }
+/// Changes, told by time: their sums, one an instant.
+class Sums {
+public:
+    explicit Sums(const ToldPoint& to) : to_(to) {}
+    void add(std::int64_t ns, std::int64_t change) {
+        if (any_ && ns != last_.ns) to_(last_);
+        last_ = {ns, last_.value + change};
+        any_ = true;
     }
-    return points;
-}
+    void finish() {
+        if (any_) to_(last_);
+    }
+
+private:
+    const ToldPoint& to_;
+    Point last_{};
+    bool any_ = false;
+};
 
 }  // namespace
 
-std::vector<Point> iteration_times(const Steps& steps) {
-    std::vector<Point> points;
-    for (const Step& step : steps.list)
-        points.push_back({step.begin_ns, step.end_ns - step.begin_ns});
-    points.push_back({steps.list.back().end_ns, 0});
-    return points;
+void iteration_times(const model::Job& job, const Steps& steps, const ToldPoint& to) {
+    for (Index i = 0; i < steps.count; ++i) {
+        const Step step = steps.at(job, i);
+        to({step.begin_ns, step.end_ns - step.begin_ns});
+    }
+    to({steps.end_ns(job), 0});
 }
 
-std::vector<Point> losses(const model::Job& job, Index process, std::int64_t from_ns) {
+void losses(const model::Job& job, Index process, std::int64_t from_ns, const ToldPoint& to) {
     const model::Node& node = job.nodes[job.processes[process].node];
     std::vector<Point> changes{{from_ns, 0}};
     for (const model::Lane& lane : job.lanes) {
@@ -43,31 +53,28 @@ std::vector<Point> losses(const model::Job& job, Index process, std::int64_t fro
         changes.push_back({std::max(ns, from_ns), static_cast<std::int64_t>(lane.account.lost)});
     }
     std::sort(changes.begin(), changes.end());
-    return summed(changes);
+    Sums sums(to);
+    for (const Point& change : changes) sums.add(change.ns, change.value);
+    sums.finish();
 }
 
-std::vector<Point> busy(const model::Job& job, const Tracks& tracks, const Tracks::Device& device) {
-    const auto first = std::partition_point(
-        job.gpu_work.begin(), job.gpu_work.end(),
-        [&](const model::GpuWork& work) { return work.process < device.process; });
-    std::vector<std::int64_t> ends;
-    std::vector<Point> begins;
-    for (auto work = first; work != job.gpu_work.end() && work->process == device.process; ++work) {
-        if (!work->on_device() || tracks.device_of(*work) != device.device) continue;
-        begins.push_back({work->begin_ns, 1});
-        ends.push_back(std::max(work->begin_ns, work->end_ns));
+void busy(const model::Job& job, const Tracks& tracks, const Tracks::Device& device,
+          const ToldPoint& to) {
+    std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> ends;
+    Sums sums(to);
+    const auto end_until = [&](std::int64_t ns) {
+        for (; !ends.empty() && ends.top() <= ns; ends.pop()) sums.add(ends.top(), -1);
+    };
+    const auto [first, last] = of_process(job.gpu_work, device.process);
+    for (Index i = first; i < last; ++i) {
+        const model::GpuWork& work = job.gpu_work[i];
+        if (!work.on_device() || tracks.device_of(work) != device.device) continue;
+        end_until(work.begin_ns);
+        sums.add(work.begin_ns, 1);
+        ends.push(std::max(work.begin_ns, work.end_ns));
     }
-    std::sort(ends.begin(), ends.end());
-    std::vector<Point> changes;
-    changes.reserve(2 * ends.size());
-    std::size_t next = 0;
-    for (const Point& begin : begins) {
-        for (; next < ends.size() && ends[next] <= begin.ns; ++next)
-            changes.push_back({ends[next], -1});
-        changes.push_back(begin);
-    }
-    for (; next < ends.size(); ++next) changes.push_back({ends[next], -1});
-    return summed(changes);
+    end_until(std::numeric_limits<std::int64_t>::max());
+    sums.finish();
 }
 
 }  // namespace ringside::viewer_export::trace

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <functional>
 
 #include "viewer_export/model/job.hpp"
 #include "viewer_export/out/trace_steps.hpp"
@@ -20,13 +20,16 @@ struct Point {
     auto operator<=>(const Point&) const = default;
 };
 
+using ToldPoint = std::function<void(const Point&)>;
+
 /// Of each step, from its begin on; 0 after the last.
-std::vector<Point> iteration_times(const Steps& steps);
+void iteration_times(const model::Job& job, const Steps& steps, const ToldPoint& to);
 
 /// All that `process` had lost by then, from `from_ns` on: a lane's loss is told where it ended.
-std::vector<Point> losses(const model::Job& job, model::Index process, std::int64_t from_ns);
+void losses(const model::Job& job, model::Index process, std::int64_t from_ns, const ToldPoint& to);
 
-/// How many kernels, copies and memsets were under way on a device.
-std::vector<Point> busy(const model::Job& job, const Tracks& tracks, const Tracks::Device& device);
+/// How many kernels, copies and memsets were under way on a device. Memory is that many.
+void busy(const model::Job& job, const Tracks& tracks, const Tracks::Device& device,
+          const ToldPoint& to);
 
 }  // namespace ringside::viewer_export::trace

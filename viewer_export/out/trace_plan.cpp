@@ -1,11 +1,7 @@
 #include "viewer_export/out/trace_plan.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
-#include <memory>
 
 namespace ringside::viewer_export::trace {
 
@@ -18,71 +14,10 @@ std::vector<bool> all_or(const model::Job& job, const std::vector<bool>& process
     return processes.empty() ? std::vector<bool>(job.processes.size(), true) : processes;
 }
 
-const char* memory_name(schema::GpuMemory memory) {
-    using schema::GpuMemory;
-    switch (memory) {
-        case GpuMemory::kPageable:
-            return "Pageable";
-        case GpuMemory::kPinned:
-            return "Pinned";
-        case GpuMemory::kDevice:
-            return "Device";
-        case GpuMemory::kArray:
-            return "Array";
-        case GpuMemory::kManaged:
-            return "Managed";
-        case GpuMemory::kDeviceStatic:
-            return "Device Static";
-        case GpuMemory::kManagedStatic:
-            return "Managed Static";
-        default:
-            return "Unknown";
-    }
-}
-
-const char* copy_name(std::uint8_t detail) {
-    static constexpr const char* kNames[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
-                                             "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
-    return detail < std::size(kNames) ? kNames[detail] : kNames[0];
-}
-
-const char* wait_name(std::uint8_t detail) {
-    static constexpr const char* kNames[] = {"Unknown Sync", "Event Sync", "Stream Wait Event",
-                                             "Stream Sync", "Context Sync"};
-    return detail < std::size(kNames) ? kNames[detail] : kNames[0];
-}
-
-const char* overhead_name(std::uint32_t kind) {
-    using schema::GpuOverheadKind;
-    switch (static_cast<GpuOverheadKind>(kind)) {
-        case GpuOverheadKind::kDriverCompiler:
-            return "Driver Compiler";
-        case GpuOverheadKind::kBufferFlush:
-            return "Buffer Flush";
-        case GpuOverheadKind::kInstrumentation:
-            return "Instrumentation";
-        case GpuOverheadKind::kResource:
-            return "Resource";
-        case GpuOverheadKind::kRuntimeTriggeredModuleLoading:
-            return "Runtime Triggered Module Loading";
-        case GpuOverheadKind::kLazyFunctionLoading:
-            return "Lazy Function Loading";
-        case GpuOverheadKind::kCommandBufferFull:
-            return "Command Buffer Full";
-        case GpuOverheadKind::kActivityBufferRequest:
-            return "Activity Buffer Request";
-        case GpuOverheadKind::kUvmActivityInit:
-            return "UVM Activity Init";
-        default:
-            return "Unknown Overhead";
-    }
-}
-
-std::string demangled(const std::string& name) {
-    int status = 0;
-    const std::unique_ptr<char, decltype(&std::free)> text(
-        abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-    return status == 0 && name.starts_with("_Z") ? text.get() : name;
+std::vector<model::Steps> kinds_of(const model::Job& job, const std::vector<bool>& drawn) {
+    std::vector<model::Steps> kinds = model::steps_of(job);
+    std::erase_if(kinds, [&](const model::Steps& each) { return !drawn[each.process]; });
+    return kinds;
 }
 
 }  // namespace
@@ -108,9 +43,7 @@ std::int64_t first_ns(const model::Job& job, const std::vector<bool>& processes)
 }
 
 Category category_of(const model::Range& range) {
-    const bool user = range.source != schema::SourceId::kTorch ||
-                      range.detail == static_cast<std::uint8_t>(schema::TorchScope::kUser);
-    return user ? Category::kUserAnnotation : Category::kCpuOp;
+    return model::is_users(range) ? Category::kUserAnnotation : Category::kCpuOp;
 }
 
 Category category_of(const model::GpuWork& work) {
@@ -130,21 +63,24 @@ Category category_of(const model::GpuWork& work) {
     }
 }
 
-Plan::Plan(const model::Job& of, const std::vector<bool>& processes)
+Plan::Plan(const model::Job& of, const TraceOptions& options)
     : job(of),
-      drawn(all_or(of, processes)),
+      drawn(all_or(of, options.processes)),
       base_ns(first_ns(of, drawn)),
-      tracks(of, drawn),
-      steps(steps_of(of, drawn, tracks)),
-      arrows(of, tracks, drawn),
-      names(of) {
-    std::uint64_t ranges = 0;
+      cuda_sync(options.cuda_sync),
+      kinds(kinds_of(of, drawn)),
+      tracks(of, drawn, kinds, cuda_sync),
+      steps(steps_of(of, kinds, tracks)),
+      arrows(of, drawn),
+      collectives(of, drawn, arrows.next()),
+      names(of),
+      work_names(of.names) {
     for (const model::Lane& lane : job.lanes) {
         lane_first.push_back(ranges);
         ranges += lane.ranges.size();
     }
     elements = ranges + job.asyncs.size() + job.values.size() + job.halves.size() +
-               job.gpu_calls.size() + 3 * job.gpu_work.size() + 2 * arrows.all().size();
+               job.gpu_calls.size() + job.gpu_work.size() + tracks.projections().size();
 }
 
 std::string_view end_text(const model::Job& job, model::End end, Index index) {
@@ -168,6 +104,10 @@ std::string_view status_text(schema::RpcStatus status) {
             return "timeout";
         case schema::RpcStatus::kPeerGone:
             return "peer gone";
+        case schema::RpcStatus::kCancelled:
+            return "cancelled";
+        case schema::RpcStatus::kSent:
+            return "sent";
     }
     return "unknown";
 }
@@ -185,26 +125,6 @@ std::string_view state_text(const model::Call& call) {
             return "not joined (no job index)";
     }
     return "unknown";
-}
-
-std::string work_name(const model::Job& job, const model::GpuWork& work) {
-    switch (work.kind) {
-        case RecordKind::kGpuKernel:
-            return demangled(job.names[work.name]);
-        case RecordKind::kGpuCopy:
-            return std::string("Memcpy ") + copy_name(work.detail) + " (" +
-                   memory_name(work.source_memory) + " -> " + memory_name(work.destination_memory) +
-                   ")";
-        case RecordKind::kGpuMemset:
-            return std::string("Memset (") +
-                   memory_name(static_cast<schema::GpuMemory>(work.detail)) + ")";
-        case RecordKind::kGpuSync:
-            return wait_name(work.detail);
-        case RecordKind::kGpuEvent:
-            return "cudaEventRecord";
-        default:
-            return overhead_name(work.value);
-    }
 }
 
 }  // namespace ringside::viewer_export::trace

@@ -1,31 +1,30 @@
-// Iterations as slices between boundaries.
+// Iterations as slices between boundaries: a row for each kind.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "viewer_export/model/job.hpp"
+#include "viewer_export/model/steps.hpp"
 #include "viewer_export/out/trace_tracks.hpp"
 
 namespace ringside::viewer_export::trace {
 
-struct Step {
-    std::int64_t begin_ns;
-    std::int64_t end_ns;
-    std::uint64_t number;
-};
+using model::Step;
 
-/// The steps of one kind of boundary in one process.
-struct Steps {
-    model::Index process;
-    model::Index boundary;  ///< Job::names
-    bool profiler;          ///< readers know them as ProfilerStep#N
+/// The steps of one kind of boundary in one process. Of the chosen kind readers know each as ProfilerStep#N.
+struct Steps : model::Steps {
     std::uint32_t track;
-    std::vector<Step> list;
 };
 
 /// Makes rows for them.
-std::vector<Steps> steps_of(const model::Job& job, const std::vector<bool>& drawn, Tracks& tracks);
+/// @param steps  of processes that are drawn
+std::vector<Steps> steps_of(const model::Job& job, const std::vector<model::Steps>& steps,
+                            Tracks& tracks);
+
+/// What readers count steps by.
+inline std::string profiler_step(std::uint64_t number) {
+    return "ProfilerStep#" + std::to_string(number);
+}
 
 }  // namespace ringside::viewer_export::trace

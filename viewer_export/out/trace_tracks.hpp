@@ -15,12 +15,14 @@
 
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "viewer_export/model/gpu_projection.hpp"
 #include "viewer_export/model/job.hpp"
+#include "viewer_export/model/steps.hpp"
 
 namespace ringside::viewer_export::trace {
 
@@ -39,22 +41,13 @@ struct Track {
     std::uint32_t tid;
     std::string name;
     std::int32_t sort_index;
-    bool thread;  ///< a thread of the process, under its own number
-    std::string lane =
-        {};  ///< whose records its ranges are: node.process.lane; empty: no one lane's
+    bool thread;                        ///< a thread of the process, under its own number
+    model::Index lane = model::kNone;   ///< whose records its ranges are, or a stream's work
+    model::Index calls = model::kNone;  ///< whose records the calls of CUDA on it are
 };
 
 /// A record's id for ever is this and, after a dot, its position in the lane.
 std::string lane_text(const model::Job& job, model::Index lane);
-
-/// What lies on the rows of one thread or stream: an index into Job's vector of its kind.
-enum class ItemKind : std::uint8_t { kRange, kCall, kWork };
-struct Item {
-    std::int64_t begin_ns;
-    std::int64_t end_ns;
-    model::Index index;
-    ItemKind kind;
-};
 
 /// A thread or a stream: its first row, and how many follow at once.
 struct Rows {
@@ -62,16 +55,34 @@ struct Rows {
     model::Index lane;  ///< kNone: a stream, or a thread without one
     std::uint32_t track;
     std::uint32_t more = 0;
-    std::vector<Item> items = {};  ///< by begin, outer before inner; empty: just the lane's ranges
+    bool mixed = false;  ///< ranges of the lane are not all that lies there: trace_items.hpp
+    std::pair<model::Index, model::Index> projections = {};  ///< Tracks::projections(): from, to
 };
 
-/// A row for each of `events` (by begin, outer before inner: ranges of one lane, items), from 0, so that those of one row nest.
-/// @return empty: all fit on one row
-template <class Event>
-std::vector<std::uint16_t> nesting_rows(std::span<const Event> events);
-inline std::vector<std::uint16_t> nesting_rows(const std::vector<model::Range>& ranges) {
-    return nesting_rows(std::span<const model::Range>(ranges));
-}
+/// Rows for what comes by begin, outer before inner, so that what is on one row nests.
+class Nesting {
+public:
+    /// @return the row, from 0
+    std::uint32_t place(std::int64_t begin_ns, std::int64_t end_ns) {
+        for (std::uint32_t row = 0;; ++row) {
+            if (row == stacks_.size()) stacks_.emplace_back();
+            std::vector<std::int64_t>& stack = stacks_[row];
+            while (!stack.empty() && stack.back() <= begin_ns) stack.pop_back();
+            // As many rows would be a hostile dump's: there the last one takes what it gets.
+            if (!stack.empty() && end_ns > stack.back() && row < kLast) continue;
+            stack.push_back(end_ns);
+            return row;
+        }
+    }
+    /// How many follow the first.
+    std::uint32_t more() const {
+        return stacks_.empty() ? 0 : static_cast<std::uint32_t>(stacks_.size() - 1);
+    }
+
+private:
+    static constexpr std::uint32_t kLast = 0xffff;
+    std::vector<std::vector<std::int64_t>> stacks_;  ///< ends of what is open on each row
+};
 
 /// Packs intervals, given in order of begin, onto as few rows as it takes with no two of a row touching.
 class RowPacker {
@@ -97,20 +108,29 @@ private:
 class Tracks {
 public:
     /// @param drawn  of Job::processes: those that are
-    Tracks(const model::Job& job, const std::vector<bool>& drawn);
+    /// @param steps  theirs
+    /// @param cuda_sync  TraceOptions'
+    Tracks(const model::Job& job, const std::vector<bool>& drawn,
+           const std::vector<model::Steps>& steps, bool cuda_sync);
 
     std::uint32_t group(model::Index process) const { return groups_of_[process]; }
     std::uint32_t lane_track(model::Index lane) const { return lane_tracks_[lane]; }
-    std::uint32_t range_track(model::Index lane, model::Index range) const {
-        const auto& rows = lane_rows_[lane];
-        return lane_tracks_[lane] + (rows.empty() ? 0 : rows[range]);
-    }
     std::uint32_t half_track(model::Index half) const { return half_tracks_[half]; }
     std::uint32_t async_track(model::Index range) const { return async_tracks_[range]; }
-    std::uint32_t call_track(model::Index call) const { return call_tracks_[call]; }
-    std::uint32_t work_track(model::Index work) const { return work_tracks_[work]; }
     /// Threads and streams, in the order of their tracks.
     const std::vector<Rows>& rows() const { return rows_; }
+    /// Where in rows() a call lies, a piece of work.
+    model::Index rows_of(const model::GpuCall& call) const;
+    model::Index rows_of(const model::GpuWork& work) const;
+    /// Users' ranges as devices ran them; those of one stream's rows, from and to.
+    const std::vector<model::Projection>& projections() const { return projections_; }
+    std::pair<model::Index, model::Index> projections_of(model::Index rows) const {
+        return rows_[rows].projections;
+    }
+    /// A process's iterations; null: it has none.
+    const model::Steps* iterations_of(model::Index process) const;
+    /// It lies on a row of a device's.
+    bool draws_on_device(const model::GpuWork& work) const;
     /// The device whose group this is.
     struct Device {
         model::Index process;
@@ -128,10 +148,21 @@ public:
 
 private:
     void add_processes(const model::Job& job);
-    void add_threads(const model::Job& job);
+    /// What the first track of Rows will be.
+    struct Place {
+        std::uint32_t group;
+        std::int64_t tid;  ///< negative: one that no thread has
+        std::string name;
+        bool thread;
+        model::Index lane;
+        model::Index calls;
+    };
+    void add_threads(const model::Job& job, std::vector<Place>& places);
     void add_devices(const model::Job& job);
-    void add_streams(const model::Job& job);
-    void place(const model::Job& job, Rows rows, const std::string& name);
+    void add_streams(const model::Job& job, std::vector<Place>& places);
+    void add_projections(const model::Job& job);
+    void count_rows(const model::Job& job);
+    void add_tracks(const std::vector<Place>& places);
     void add_halves(const model::Job& job);
     void add_asyncs(const model::Job& job);
     std::uint32_t add(std::uint32_t group, std::uint32_t tid, std::string name, bool thread);
@@ -147,16 +178,21 @@ private:
     static constexpr std::uint32_t kFirstVirtualTid = 0x40000000;
 
     const std::vector<bool>& drawn_;
+    const std::vector<model::Steps>& steps_;
+    const bool cuda_sync_;
     std::vector<Group> groups_;
     std::vector<std::uint32_t> groups_of_;  ///< by process
     std::vector<std::uint32_t> next_virtual_;
     std::vector<std::uint32_t> lane_tracks_;
-    std::vector<std::vector<std::uint16_t>> lane_rows_;
+    std::vector<model::Index> lane_rows_;
     std::vector<std::uint32_t> half_tracks_;
     std::vector<std::uint32_t> async_tracks_;
-    std::vector<std::uint32_t> call_tracks_;
-    std::vector<std::uint32_t> work_tracks_;
     std::vector<Rows> rows_;
+    std::map<std::pair<model::Index, std::uint32_t>, model::Index>
+        thread_rows_;  ///< by process and tid, the first
+    std::map<std::tuple<model::Index, std::uint32_t, std::uint64_t>, model::Index>
+        stream_rows_;  ///< by process, device and stream
+    std::vector<model::Projection> projections_;
     std::vector<Device> devices_;
     std::map<std::pair<model::Index, std::uint32_t>, std::uint32_t>
         device_of_context_;  ///< by process

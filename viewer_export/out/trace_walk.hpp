@@ -2,23 +2,38 @@
 // parameter instead of an interface, for its calls are some ten an event:
 //
 //   group, row                        numbers and names of processes, devices and rows
-//   begin_row, end_row                around the slices of one row that nest; others come in any order
-//   slice, instant  ... args ...  end a slice, or an instant; between them record, arg, list, verbatim, shared, flow, end_flow
-//   counter, arrow                    an arrow for formats that draw it from instant to instant; kFlowsInSlices: flow and end_flow do it
+//   begin_row, end_row                around the slices of a row that nest and come in the order of time, several rows at once; others come in any order
+//   slice, instant  ... args ...  end a slice, or an instant; between them record, arg, list, verbatim, shared, flow
+//   counter                           a point in any order; begin_counter, point, end_counter: those of one counter in the order of time
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "viewer_export/model/call_times.hpp"
 #include "viewer_export/out/gpu_shape.hpp"
 #include "viewer_export/out/trace_counters.hpp"
+#include "viewer_export/out/trace_items.hpp"
 #include "viewer_export/out/trace_plan.hpp"
 
 namespace ringside::viewer_export::trace {
+
+/// Whole numbers are told as such, as readers of JSON take them.
+template <class Writer, std::size_t N>
+void real(Writer& writer, const char (&key)[N], double value) {
+    constexpr double kMost = 1e15;
+    if (value >= 0 && value < kMost && value == std::floor(value)) {
+        writer.arg(key, static_cast<std::uint64_t>(value));
+    } else {
+        writer.arg(key, value);
+    }
+}
 
 /// What several events say alike; a Writer may keep how it is written.
 enum class Shared : std::uint8_t { kAttributes, kRequest };
@@ -39,9 +54,9 @@ public:
 private:
     using Index = model::Index;
 
-    void lanes_and_streams();
-    void items(const Rows& rows);
-    void range(Index lane, Index index, bool launches);
+    void lane(const Rows& rows);
+    void mixed(Index process, Items& items, std::vector<Nesting>& nestings);
+    void range(Index lane, Index index, std::uint32_t track, bool launches);
     void asyncs();
     void halves();
     void values();
@@ -49,15 +64,15 @@ private:
     void counter(const model::Value& value);
     void steps();
     void counters();
-    void points(std::uint32_t group, const char* name, const std::vector<Point>& points);
-    void arrows();
 
     // trace_walk_gpu.hpp
-    void call(Index index);
-    void work(Index index);
+    void call(Index index, std::uint32_t track);
+    void work(Index index, std::uint32_t track);
+    void projection(Index index, std::uint32_t track);
+    void step_span(const Item& item, std::uint32_t track);
     void kernel_args(const model::GpuWork& work);
     void place_args(const model::GpuWork& work);
-    const std::string& kernel_name(const model::GpuWork& work);
+    void wait_args(const model::GpuWork& work);
     const model::GpuDevice* device_of(const model::GpuWork& work);
     template <class To>
     void with_external_id(const model::GpuCall& call, To&& to);
@@ -66,9 +81,11 @@ private:
     void attributes(Index attributes, std::uint64_t argument);
     void payload(schema::PayloadType type, std::uint64_t argument);
     void request(Index request);
+    void collective(Index arrival);
     void ended(model::End end, Index process);
     void shapes(Index shapes);
     void half_args(const model::Half& half, const model::Call& call);
+    void call_times(const model::Call& call);
 
     void count_element() {
         constexpr std::uint64_t kBetween = 1 << 14;
@@ -83,8 +100,6 @@ private:
     Index memory_name_;  ///< of Job::names; kNone: no memory was recorded
     TraceCounts counts_;
     std::uint64_t elements_ = 0;
-    std::unordered_map<Index, std::string> kernel_names_;
-    std::map<std::pair<Index, std::uint32_t>, const model::GpuDevice*> devices_;
 };
 
 template <class Writer>
@@ -93,86 +108,108 @@ TraceCounts Walk<Writer>::write() {
         writer_.group(plan_.tracks.groups()[i], i);
     for (std::uint32_t i = 0; i < plan_.tracks.all().size(); ++i)
         writer_.row(plan_.tracks.all()[i], i);
-    lanes_and_streams();
+    std::vector<Nesting> nestings(plan_.tracks.rows().size());
+    Items items(job_, plan_.tracks);
+    for (const Rows& rows : plan_.tracks.rows()) {
+        if (!rows.mixed) lane(rows);
+    }
+    for (Index i = 0; i < job_.processes.size(); ++i) {
+        if (plan_.drawn[i]) mixed(i, items, nestings);
+    }
     asyncs();
     halves();
     values();
     steps();
     counters();
-    arrows();
+    counts_.fwdbwd = plan_.arrows.backwards();
+    if (!plan_.cuda_sync) {
+        counts_.left_out = static_cast<std::uint64_t>(std::count_if(
+            job_.gpu_work.begin(), job_.gpu_work.end(), [&](const model::GpuWork& work) {
+                return plan_.drawn[work.process] && model::is_wait(work);
+            }));
+    }
     counts_.slices = counts_.ranges + counts_.asyncs + counts_.rpc_halves + counts_.iterations +
-                     counts_.gpu_calls + counts_.gpu_work;
+                     counts_.gpu_calls + counts_.gpu_work + counts_.gpu_annotations;
     counts_.lost = job_.totals.lost;
     return counts_;
 }
 
+/// A thread on which there is nothing but its lane's ranges.
 template <class Writer>
-void Walk<Writer>::lanes_and_streams() {
-    for (const Rows& rows : plan_.tracks.rows()) {
-        if (rows.items.empty()) {
-            const auto& ranges = job_.lanes[rows.lane].ranges;
-            for (std::uint32_t row = rows.track; row <= rows.track + rows.more; ++row) {
-                writer_.begin_row(row);
-                for (Index i = 0; i < ranges.size(); ++i) {
-                    if (rows.more == 0 || plan_.tracks.range_track(rows.lane, i) == row)
-                        range(rows.lane, i, false);
-                }
-                writer_.end_row();
-            }
+void Walk<Writer>::lane(const Rows& rows) {
+    const auto& ranges = job_.lanes[rows.lane].ranges;
+    for (std::uint32_t row = 0; row <= rows.more; ++row) {
+        Nesting nesting;
+        writer_.begin_row(rows.track + row);
+        for (Index i = 0; i < ranges.size(); ++i) {
+            if (rows.more == 0 || nesting.place(ranges[i].begin_ns, ranges[i].end_ns) == row)
+                range(rows.lane, i, rows.track + row, false);
+        }
+        writer_.end_row(rows.track + row);
+    }
+}
+
+/// A process's other threads and its streams, all at once.
+template <class Writer>
+void Walk<Writer>::mixed(Index process, Items& items, std::vector<Nesting>& nestings) {
+    const auto each_track = [&](auto&& to) {
+        for (const Rows& rows : plan_.tracks.rows()) {
+            if (!rows.mixed || rows.process != process) continue;
+            for (std::uint32_t row = 0; row <= rows.more; ++row) to(rows.track + row);
+        }
+    };
+    std::unordered_map<Index, std::vector<bool>> launches;  // by lane: of its ranges
+    const auto [first, last] = of_process(job_.gpu_calls, process);
+    for (Index i = first; i < last; ++i) {
+        const model::GpuCall& call = job_.gpu_calls[i];
+        if (call.range == model::kNone) continue;
+        std::vector<bool>& of_lane = launches[call.thread_lane];
+        if (of_lane.empty()) of_lane.resize(job_.lanes[call.thread_lane].ranges.size());
+        of_lane[call.range] = true;
+    }
+    each_track([&](std::uint32_t track) { writer_.begin_row(track); });
+    items.walk(process, [&](Index index, const Item& item) {
+        const Rows& rows = plan_.tracks.rows()[index];
+        const std::uint32_t row =
+            rows.more == 0 ? 0 : nestings[index].place(item.begin_ns, item.end_ns);
+        const std::uint32_t track = rows.track + row;
+        if (item.kind == ItemKind::kRange) {
+            const auto of_lane = launches.find(rows.lane);
+            range(rows.lane, item.index, track,
+                  of_lane != launches.end() && of_lane->second[item.index]);
+        } else if (item.kind == ItemKind::kCall) {
+            call(item.index, track);
+        } else if (item.kind == ItemKind::kWork) {
+            work(item.index, track);
+        } else if (item.kind == ItemKind::kStep) {
+            step_span(item, track);
         } else {
-            items(rows);
+            projection(item.index, track);
         }
-    }
-}
-
-/// A thread with calls of CUDA between its ranges, or a stream.
-template <class Writer>
-void Walk<Writer>::items(const Rows& rows) {
-    std::vector<bool> launches(rows.lane == model::kNone ? 0 : job_.lanes[rows.lane].ranges.size());
-    for (const Item& item : rows.items) {
-        if (item.kind != ItemKind::kCall) continue;
-        const Index around = job_.gpu_calls[item.index].range;
-        if (around != model::kNone) launches[around] = true;
-    }
-    const Tracks& tracks = plan_.tracks;
-    for (std::uint32_t row = rows.track; row <= rows.track + rows.more; ++row) {
-        writer_.begin_row(row);
-        for (const Item& item : rows.items) {
-            if (item.kind == ItemKind::kRange) {
-                if (tracks.range_track(rows.lane, item.index) == row)
-                    range(rows.lane, item.index, launches[item.index]);
-            } else if (item.kind == ItemKind::kCall) {
-                if (tracks.call_track(item.index) == row) call(item.index);
-            } else if (tracks.work_track(item.index) == row) {
-                work(item.index);
-            }
-        }
-        writer_.end_row();
-    }
+    });
+    each_track([&](std::uint32_t track) { writer_.end_row(track); });
 }
 
 template <class Writer>
-void Walk<Writer>::range(Index lane_index, Index index, bool launches) {
+void Walk<Writer>::range(Index lane_index, Index index, std::uint32_t track, bool launches) {
     const model::Lane& lane = job_.lanes[lane_index];
     const model::Range& range = lane.ranges[index];
     count_element();
-    writer_.slice(category_of(range), range.name, plan_.tracks.range_track(lane_index, index),
-                  range.begin_ns, range.end_ns);
+    writer_.slice(category_of(range), range.name, track, range.begin_ns, range.end_ns);
     writer_.record(lane_index, range.position);
     if (range.is_operator) {
         writer_.arg("External id", plan_.external_id(lane_index, index));
         if (range.argument >= 0) {
             writer_.arg("Sequence number", range.argument);
             writer_.arg("Fwd thread id", std::uint64_t{range.forward_thread});
-            if constexpr (Writer::kFlowsInSlices) {
-                for (const Tied& tied : plan_.arrows.of_range(lane_index, index))
-                    writer_.flow(tied.arrow);
-            }
+            if (const auto flow = plan_.arrows.of_operator({lane_index, index}))
+                writer_.flow(*flow);
         }
         if (range.shapes != model::kNone) shapes(range.shapes);
     } else {
         if (launches) writer_.arg("External id", plan_.external_id(lane_index, index));
         attributes(range.attributes, static_cast<std::uint64_t>(range.argument));
+        collective(plan_.collectives.of_range(lane_index, index));
     }
     if (range.request != model::kNone) request(range.request);
     ended(range.end, lane.process);
@@ -190,6 +227,7 @@ void Walk<Writer>::asyncs() {
                       range.begin_ns, range.end_ns);
         writer_.hex("Key", range.key);
         attributes(range.attributes, range.argument);
+        collective(plan_.collectives.of_async(i));
         if (range.request != model::kNone) request(range.request);
         ended(range.end, job_.lanes[range.lane].process);
         writer_.end();
@@ -206,8 +244,15 @@ void Walk<Writer>::halves() {
         writer_.slice(Category::kRpc, std::string_view(plan_.names.own(half.call)),
                       plan_.tracks.half_track(i), half.begin_ns, half.end_ns);
         half_args(half, job_.calls[half.call]);
-        if (const std::uint64_t arrow = plan_.arrows.request_of(i)) writer_.flow(arrow);
-        if (const std::uint64_t arrow = plan_.arrows.reply_of(i)) writer_.end_flow(arrow);
+        const bool client = i == job_.calls[half.call].client;
+        if (const auto flow = plan_.arrows.request_of(i)) {
+            writer_.flow(*flow);
+            counts_.rpc_requests += client;
+        }
+        if (const auto flow = plan_.arrows.reply_of(i)) {
+            writer_.flow(*flow);
+            counts_.rpc_replies += client;
+        }
         writer_.end();
         ++counts_.rpc_halves;
     }
@@ -222,7 +267,8 @@ void Walk<Writer>::instant(const model::Value& value) {
         // As Kineto's `[memory]` instants.
         writer_.arg("Bytes", static_cast<std::int64_t>(value.argument));
         writer_.arg("Addr", value.value);
-        writer_.arg("Device Type", std::uint64_t{0});
+        writer_.arg("Device Type", std::uint64_t{value.detail});
+        // Which of the GPUs is in no record.
         writer_.arg("Device Id", std::int64_t{-1});
     } else {
         writer_.arg("Value", value.value);
@@ -269,59 +315,46 @@ void Walk<Writer>::steps() {
     for (const Steps& steps : plan_.steps) {
         const std::string& boundary = job_.names[steps.boundary];
         writer_.begin_row(steps.track);
-        for (const Step& step : steps.list) {
-            writer_.slice(Category::kUserAnnotation,
-                          (steps.profiler ? std::string("ProfilerStep") : boundary) + "#" +
-                              std::to_string(step.number),
-                          steps.track, step.begin_ns, step.end_ns);
+        for (Index i = 0; i < steps.count; ++i) {
+            const Step step = steps.at(job_, i);
+            const std::string name = steps.chosen ? profiler_step(step.number)
+                                                  : boundary + "#" + std::to_string(step.number);
+            writer_.slice(Category::kUserAnnotation, std::string_view(name), steps.track,
+                          step.begin_ns, step.end_ns);
+            if (steps.chosen) writer_.arg("External id", plan_.external_id(step.boundary));
             writer_.arg("Boundary", std::string_view(boundary));
             writer_.end();
             ++counts_.iterations;
         }
-        writer_.end_row();
+        writer_.end_row(steps.track);
     }
-}
-
-template <class Writer>
-void Walk<Writer>::points(std::uint32_t group, const char* name, const std::vector<Point>& points) {
-    for (const Point& point : points) writer_.counter(group, name, point.ns, point.value);
-    counts_.derived += points.size();
 }
 
 template <class Writer>
 void Walk<Writer>::counters() {
+    const auto points = [&](std::uint32_t group, const char* name, auto&& tell) {
+        writer_.begin_counter(group, name);
+        tell([&](const Point& point) {
+            writer_.point(point.ns, point.value);
+            ++counts_.derived;
+        });
+        writer_.end_counter();
+    };
     for (const Steps& steps : plan_.steps) {
-        if (steps.profiler)
-            points(plan_.tracks.group(steps.process), kIterationTime, iteration_times(steps));
+        if (!steps.chosen) continue;
+        points(plan_.tracks.group(steps.process), kIterationTime,
+               [&](const auto& to) { iteration_times(job_, steps, to); });
     }
     for (Index i = 0; i < job_.processes.size(); ++i) {
-        if (plan_.drawn[i]) points(plan_.tracks.group(i), kLost, losses(job_, i, plan_.base_ns));
+        if (!plan_.drawn[i]) continue;
+        points(plan_.tracks.group(i), kLost,
+               [&](const auto& to) { losses(job_, i, plan_.base_ns, to); });
     }
-    for (const Tracks::Device& device : plan_.tracks.devices())
-        points(device.group, kGpuBusy, busy(job_, plan_.tracks, device));
-}
-
-template <class Writer>
-void Walk<Writer>::arrows() {
-    for (const Arrow& arrow : plan_.arrows.all()) {
-        count_element();
-        writer_.arrow(arrow);
+    for (const Tracks::Device& device : plan_.tracks.devices()) {
+        if (device.device >= model::kMostDevices) continue;
+        points(device.group, kGpuBusy,
+               [&](const auto& to) { busy(job_, plan_.tracks, device, to); });
     }
-    const Tracks& tracks = plan_.tracks;
-    for (Index i = 0; i < job_.gpu_work.size(); ++i) {
-        const model::GpuWork& work = job_.gpu_work[i];
-        if (!plan_.drawn[work.process] || !work.on_device() || work.call == model::kNone) continue;
-        const model::GpuCall& call = job_.gpu_calls[work.call];
-        writer_.arrow(drawn_forward(
-            {"ac2g",
-             Arrows::launch(i),
-             {tracks.call_track(work.call), call.begin_ns, call.begin_ns, call.end_ns},
-             {tracks.work_track(i), work.begin_ns, work.begin_ns, work.end_ns}}));
-        ++counts_.launches;
-    }
-    counts_.rpc_requests = plan_.arrows.requests();
-    counts_.rpc_replies = plan_.arrows.replies();
-    counts_.fwdbwd = plan_.arrows.backwards();
 }
 
 }  // namespace ringside::viewer_export::trace

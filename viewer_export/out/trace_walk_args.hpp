@@ -61,6 +61,21 @@ void Walk<Writer>::request(Index request) {
     });
 }
 
+/// Of a part in a collective.
+template <class Writer>
+void Walk<Writer>::collective(Index arrival) {
+    if (arrival == model::kNone) return;
+    const TraceCollectives& all = plan_.collectives;
+    writer_.arg("Collective", std::string_view(all.id(arrival)));
+    writer_.arg("Late ns", all.late_ns(arrival));
+    if (const std::string last = all.last(arrival); !last.empty())
+        writer_.arg("Last", std::string_view(last));
+    all.flows(arrival, [&](const Flow& flow) {
+        writer_.flow(flow);
+        counts_.collectives += flow.leaves;
+    });
+}
+
 template <class Writer>
 void Walk<Writer>::ended(model::End end, Index process) {
     if (end != model::End::kEnded) writer_.arg("Ended", end_text(job_, end, process));
@@ -77,6 +92,19 @@ void Walk<Writer>::shapes(Index shapes) {
     }
 }
 
+/// The numbers of `ringside rpc`, at both halves.
+template <class Writer>
+void Walk<Writer>::call_times(const model::Call& call) {
+    const model::CallTimes times = model::call_times(job_, call);
+    if (times.caller_ns) writer_.arg("Caller ns", *times.caller_ns);
+    if (times.queued_ns) writer_.arg("Queued ns", *times.queued_ns);
+    if (times.service_ns) writer_.arg("Service ns", *times.service_ns);
+    if (times.rest_ns) writer_.arg("Rest ns", *times.rest_ns);
+    if (times.request_ns) writer_.arg("Request ns", *times.request_ns);
+    if (times.reply_ns) writer_.arg("Reply ns", *times.reply_ns);
+    if (times.request_ns) writer_.arg("Bound ns", times.bound_ns);
+}
+
 template <class Writer>
 void Walk<Writer>::half_args(const model::Half& half, const model::Call& call) {
     writer_.arg("Side", std::string_view(half.server() ? "server" : "client"));
@@ -84,11 +112,17 @@ void Walk<Writer>::half_args(const model::Half& half, const model::Call& call) {
     writer_.hex("Trace id", call.trace.hi, call.trace.lo);
     writer_.hex("Span id", half.span);
     writer_.arg("Wire id", half.wire_id);
-    writer_.arg("Wire type", std::uint64_t{half.wire_type});
+    if (half.of_message()) {
+        writer_.arg("Communicator", std::string_view(job_.names[half.module]));
+        writer_.arg("Tag", std::uint64_t{half.wire_type});
+    } else {
+        writer_.arg("Wire type", std::uint64_t{half.wire_type});
+    }
     writer_.arg("Peer", std::string_view(job_.names[half.peer]));
     writer_.arg("Node", std::string_view(job_.nodes[job_.processes[half.process].node].name));
     writer_.arg("Node ID", std::int64_t{half.self_id});
     if (half.ended()) writer_.arg("Status", status_text(half.status));
+    call_times(call);
     writer_.arg("Request bytes", half.request_bytes);
     writer_.arg("Reply bytes", half.reply_bytes);
     if (call.parent != model::kNone)

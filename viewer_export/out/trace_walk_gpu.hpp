@@ -13,48 +13,41 @@ void Walk<Writer>::with_external_id(const model::GpuCall& call, To&& to) {
 }
 
 template <class Writer>
-void Walk<Writer>::call(Index index) {
+void Walk<Writer>::call(Index index, std::uint32_t track) {
     const model::GpuCall& call = job_.gpu_calls[index];
     count_element();
     writer_.slice(call.api == schema::GpuApi::kDriver ? Category::kDriver : Category::kRuntime,
-                  call.name, plan_.tracks.call_track(index), call.begin_ns,
-                  std::max(call.begin_ns, call.end_ns));
+                  call.name, track, call.begin_ns, std::max(call.begin_ns, call.end_ns));
     with_external_id(call, [&](std::uint64_t id) { writer_.arg("External id", id); });
     writer_.arg("cbid", std::uint64_t{call.callback});
     writer_.arg("correlation", std::uint64_t{call.correlation});
     if (call.result != 0) writer_.arg("Result", std::uint64_t{call.result});
     writer_.record(call.lane, call.position);
     if (call.request != model::kNone) request(call.request);
-    for (const Index launched : plan_.arrows.work_of(index)) writer_.flow(Arrows::launch(launched));
+    for (Index work = call.first_work; work != model::kNone; work = job_.gpu_work[work].next_work)
+        writer_.flow(plan_.arrows.leaving(call, work));
     writer_.end();
     ++counts_.gpu_calls;
 }
 
 template <class Writer>
-const std::string& Walk<Writer>::kernel_name(const model::GpuWork& work) {
-    std::string& name = kernel_names_[work.name];
-    if (name.empty()) name = work_name(job_, work);
-    return name;
-}
-
-template <class Writer>
 const model::GpuDevice* Walk<Writer>::device_of(const model::GpuWork& work) {
-    const auto [at, added] = devices_.try_emplace({work.process, work.device}, nullptr);
-    if (!added) return at->second;
-    for (const model::GpuDevice& device : job_.gpu_devices) {
-        if (device.process == work.process && device.device == work.device) at->second = &device;
-    }
-    return at->second;
+    const auto at = std::partition_point(
+        job_.gpu_devices.begin(), job_.gpu_devices.end(), [&](const model::GpuDevice& each) {
+            return std::pair(each.process, each.device) < std::pair(work.process, work.device);
+        });
+    return at != job_.gpu_devices.end() && at->process == work.process && at->device == work.device
+               ? &*at
+               : nullptr;
 }
 
 template <class Writer>
-void Walk<Writer>::work(Index index) {
+void Walk<Writer>::work(Index index, std::uint32_t track) {
     const model::GpuWork& work = job_.gpu_work[index];
     const bool kernel = work.kind == schema::RecordKind::kGpuKernel;
     count_element();
-    writer_.slice(
-        category_of(work), std::string_view(kernel ? kernel_name(work) : work_name(job_, work)),
-        plan_.tracks.work_track(index), work.begin_ns, std::max(work.begin_ns, work.end_ns));
+    writer_.slice(category_of(work), plan_.work_names.of(work), track, work.begin_ns,
+                  std::max(work.begin_ns, work.end_ns));
     if (work.call != model::kNone) {
         with_external_id(job_.gpu_calls[work.call],
                          [&](std::uint64_t id) { writer_.arg("External id", id); });
@@ -73,9 +66,36 @@ void Walk<Writer>::work(Index index) {
     writer_.record(work.lane, work.position);
     if (work.call != model::kNone && job_.gpu_calls[work.call].request != model::kNone)
         request(job_.gpu_calls[work.call].request);
-    if (work.on_device() && work.call != model::kNone) writer_.flow(Arrows::launch(index));
+    if (work.on_device() && work.call != model::kNone) {
+        writer_.flow(plan_.arrows.arriving(job_.gpu_calls[work.call], index));
+        ++counts_.launches;
+    }
     writer_.end();
     ++counts_.gpu_work;
+}
+
+/// A user's range as a stream ran it, beside its External id as bare as Kineto's.
+template <class Writer>
+void Walk<Writer>::projection(Index index, std::uint32_t track) {
+    const model::Projection& each = plan_.tracks.projections()[index];
+    count_element();
+    writer_.slice(Category::kGpuAnnotation, job_.lanes[each.lane].ranges[each.range].name, track,
+                  each.begin_ns, each.end_ns);
+    writer_.arg("External id", plan_.external_id(each.lane, each.range));
+    writer_.end();
+    ++counts_.gpu_annotations;
+}
+
+/// Its iteration, likewise.
+template <class Writer>
+void Walk<Writer>::step_span(const Item& item, std::uint32_t track) {
+    count_element();
+    const std::string name = profiler_step(job_.values[item.index].value);
+    writer_.slice(Category::kGpuAnnotation, std::string_view(name), track, item.begin_ns,
+                  item.end_ns);
+    writer_.arg("External id", plan_.external_id(item.index));
+    writer_.end();
+    ++counts_.gpu_annotations;
 }
 
 template <class Writer>
@@ -90,13 +110,27 @@ void Walk<Writer>::place_args(const model::GpuWork& work) {
     if (work.kind == RecordKind::kGpuCopy || work.kind == RecordKind::kGpuMemset) {
         writer_.arg("bytes", work.bytes);
         const auto ns = static_cast<double>(work.duration_ns());
-        writer_.arg("memory bandwidth (GB/s)", ns > 0 ? static_cast<double>(work.bytes) / ns : 0.0);
+        real(writer_, "memory bandwidth (GB/s)",
+             ns > 0 ? static_cast<double>(work.bytes) / ns : 0.0);
     }
     if (work.kind == RecordKind::kGpuSync) {
-        writer_.arg("cuda_sync_kind", std::string_view(work_name(job_, work)));
-        if (work.value != 0) writer_.arg("wait_on_cuda_event_id", std::uint64_t{work.value});
+        writer_.arg("cuda_sync_kind", plan_.work_names.of(work));
+        wait_args(work);
     }
     if (work.kind == RecordKind::kGpuEvent) writer_.arg("event_id", std::uint64_t{work.value});
+}
+
+/// Kineto's -1: nobody knows.
+template <class Writer>
+void Walk<Writer>::wait_args(const model::GpuWork& work) {
+    if (!model::waits_for_event(work)) return;
+    const model::GpuWork* event =
+        work.waited_for == model::kNone ? nullptr : &job_.gpu_work[work.waited_for];
+    writer_.arg("wait_on_stream",
+                event == nullptr ? std::int64_t{-1} : std::int64_t{event->stream});
+    writer_.arg("wait_on_cuda_event_record_corr_id",
+                event == nullptr ? std::int64_t{-1} : std::int64_t{event->correlation});
+    writer_.arg("wait_on_cuda_event_id", std::uint64_t{work.value});
 }
 
 template <class Writer>
@@ -106,8 +140,8 @@ void Walk<Writer>::kernel_args(const model::GpuWork& work) {
                 std::uint64_t{work.static_shared_bytes} + work.dynamic_shared_bytes);
     if (const model::GpuDevice* device = device_of(work)) {
         const Shape shape = shape_of(work, *device);
-        writer_.arg("blocks per SM", shape.blocks_per_processor);
-        writer_.arg("warps per SM", shape.warps_per_processor);
+        real(writer_, "blocks per SM", shape.blocks_per_processor);
+        real(writer_, "warps per SM", shape.warps_per_processor);
         writer_.list("grid", work.grid);
         writer_.list("block", work.block);
         writer_.arg("est. achieved occupancy %", std::uint64_t{shape.occupancy_percent});

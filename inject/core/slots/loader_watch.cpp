@@ -10,6 +10,7 @@
 #include "inject/core/process.hpp"
 #include "inject/core/segment_file.hpp"
 #include "inject/core/slots/loader_lock.hpp"
+#include "inject/core/source.hpp"
 #include "inject/core/start_data.hpp"
 
 namespace ringside::inject {
@@ -20,6 +21,14 @@ RINGSIDE_START_DATA constinit std::atomic<bool> watching{false};
 // Object generations last seen, at any call and at a call from outside the loader. Races only cost a look too many.
 RINGSIDE_START_DATA constinit std::atomic<std::uint64_t> seen_anywhere{0};
 RINGSIDE_START_DATA constinit std::atomic<std::uint64_t> seen_outside{0};
+RINGSIDE_START_DATA constinit std::atomic<std::uint64_t> seen_by_watchers{0};
+RINGSIDE_START_DATA constinit const ObjectsChanged* watchers = nullptr;
+RINGSIDE_START_DATA constinit std::uint32_t watcher_count = 0;
+
+void tell_watchers(std::uint64_t objects) {
+    if (seen_by_watchers.exchange(objects, std::memory_order_relaxed) == objects) return;
+    for (std::uint32_t i = 0; i < watcher_count; ++i) watchers[i]();
+}
 
 /// CPython looks a module's entry up right after dlopen() has returned, before it runs any of it: in no dlopen(), and in time for the
 /// first operator.
@@ -45,8 +54,14 @@ void at_any_call(std::uint64_t objects) {
 
 }  // namespace
 
+void set_object_watchers(const ObjectsChanged* tell, std::uint32_t count) {
+    watchers = tell;
+    watcher_count = count;
+}
+
 void start_loader_watch() {
     const std::uint64_t objects = object_generation();
+    tell_watchers(objects);
     seen_anywhere.store(objects, std::memory_order_relaxed);
     seen_outside.store(objects, std::memory_order_relaxed);
     watching.store(true, std::memory_order_release);
@@ -61,6 +76,7 @@ __attribute__((visibility("hidden"), used)) void ringside_before_loader_call(con
     if (!watching.load(std::memory_order_acquire)) return;
     const int saved_errno = errno;
     const std::uint64_t objects = object_generation();
+    tell_watchers(objects);
     if (symbol != nullptr && starts_with(symbol, "PyInit_")) {
         at_module_entry(objects);
     } else {

@@ -197,6 +197,11 @@ bool matches(const DynamicTables& tables, std::uint32_t index, const char* symbo
 }  // namespace
 
 std::uint32_t find_in(const DynamicTables& tables, const char* symbol, Find find) {
+    return find_in(tables, symbol, gnu_hash(symbol), find);
+}
+
+std::uint32_t find_in(const DynamicTables& tables, const char* symbol, std::uint32_t hash,
+                      Find find) {
     if (!tables.usable()) return 0;
     if (tables.gnu_hash == nullptr) {
         for (std::uint32_t i = 1; i < tables.unhashed_end(); ++i) {
@@ -204,12 +209,16 @@ std::uint32_t find_in(const DynamicTables& tables, const char* symbol, Find find
         }
         return 0;
     }
-    const std::uint32_t hash = gnu_hash(symbol);
     const std::uint32_t buckets = tables.gnu_hash[0];
     const std::uint32_t first = tables.gnu_hash[1];
-    const std::uint32_t* bucket = tables.gnu_hash + 4 + 2 * tables.gnu_hash[2];
+    const std::uint32_t words = tables.gnu_hash[2];
+    const std::uint32_t* bucket = tables.gnu_hash + 4 + 2 * words;
     const std::uint32_t* chain = bucket + buckets;
     if (buckets == 0) return 0;
+    // The table's own filter: two bits of a 64-bit word say at once that most symbols are not there.
+    std::uint64_t filter = 0;
+    std::memcpy(&filter, tables.gnu_hash + 4 + 2 * (hash / 64 & (words - 1)), sizeof filter);
+    if ((filter >> (hash & 63) & filter >> (hash >> tables.gnu_hash[3] & 63) & 1) == 0) return 0;
     for (std::uint32_t i = bucket[hash % buckets]; i >= first && i != 0; ++i) {
         const std::uint32_t entry = chain[i - first];
         if ((entry | 1) == (hash | 1) && matches(tables, i, symbol, find)) return i;

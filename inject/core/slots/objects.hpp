@@ -68,6 +68,9 @@ enum class Find { kAny, kDefined };
 
 /// The symbol's index, else 0. kDefined: as a function or datum of this object; kAny: whatever its hash table holds.
 std::uint32_t find_in(const DynamicTables& tables, const char* symbol, Find find);
+/// @param hash  the symbol's
+std::uint32_t find_in(const DynamicTables& tables, const char* symbol, std::uint32_t hash,
+                      Find find);
 
 /// The hash of DT_GNU_HASH.
 std::uint32_t gnu_hash(const char* symbol);

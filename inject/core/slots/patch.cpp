@@ -12,6 +12,11 @@ namespace {
 struct WriteRequest {
     SlotSet* set;
     bool wrappers;
+    bool staying_alone = false;
+
+    bool means(const SlotHook& hook) const {
+        return staying_alone ? hook.stays : wrappers || !hook.stays;
+    }
 };
 
 void store(const Slot& slot, std::uintptr_t value) {
@@ -43,7 +48,7 @@ void write_locked(void* argument) {
     refresh_objects(forget_slots_of);
     const std::uint32_t number = set_number(*request->set);
     for (const Slot* slot = slots_begin(); slot != slots_end(); ++slot) {
-        if (slot->set == number) write_one(*slot, request->wrappers);
+        if (slot->set == number && request->means(*slot->hook)) write_one(*slot, request->wrappers);
     }
 }
 
@@ -51,6 +56,11 @@ void write_locked(void* argument) {
 
 void write_slots(SlotSet& set, bool wrappers) {
     WriteRequest request{&set, wrappers};
+    with_loader_lock(write_locked, &request);
+}
+
+void write_staying_slots(SlotSet& set) {
+    WriteRequest request{&set, true, true};
     with_loader_lock(write_locked, &request);
 }
 

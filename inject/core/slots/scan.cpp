@@ -5,24 +5,27 @@
 #include <cstring>
 
 #include "inject/core/emit.hpp"
+#include "inject/core/fixed_text.hpp"
 #include "inject/core/slots/loader_lock.hpp"
 #include "inject/core/slots/slot_table.hpp"
+#include "inject/core/start_data.hpp"
 
 namespace ringside::inject {
 
 namespace {
 
-/// Which of an object's symbols are hooked.
+/// Which of an object's symbols are hooked. One at a time, under the loader's lock.
 class SymbolMatcher {
 public:
     SymbolMatcher(const DynamicTables& tables, const SlotSet& set) : tables_(tables), set_(set) {
-        hash_hooks();
         const std::uint32_t end = tables.unhashed_end();
         by_name_ = end == 0;
         if (by_name_) return;
+        std::memset(first_, 0, sizeof first_);
         for (std::uint32_t symbol = 1; symbol < end; ++symbol) note(symbol, hook_named(symbol));
         for (std::uint32_t hook = 0; hook < set.hook_count && tables.gnu_hash != nullptr; ++hook) {
-            const std::uint32_t symbol = find_in(tables, set.hooks[hook].symbol, Find::kAny);
+            const SlotHook& wanted = set.hooks[hook];
+            const std::uint32_t symbol = find_in(tables, wanted.symbol, wanted.hash, Find::kAny);
             if (symbol != 0) note(symbol, &set.hooks[hook]);
         }
     }
@@ -32,48 +35,49 @@ public:
 
     SlotHook* hook_of(std::uint32_t symbol) const {
         if (by_name_) return hook_named(symbol);
-        if ((bloom_ >> (symbol & 63) & 1) == 0) return nullptr;
-        for (std::uint32_t i = 0; i < count_; ++i) {
-            if (symbols_[i] == symbol) return hooks_[i];
+        for (std::uint32_t i = first_[symbol % kChains]; i != 0; i = found_[i - 1].next) {
+            if (found_[i - 1].symbol == symbol) return found_[i - 1].hook;
         }
         return nullptr;
     }
 
 private:
-    static constexpr std::uint32_t kMaxHooks = 128;
-
-    void hash_hooks() {
-        for (std::uint32_t i = 0; i < set_.hook_count && i < kMaxHooks; ++i)
-            hashes_[i] = gnu_hash(set_.hooks[i].symbol);
-    }
+    static constexpr std::uint32_t kMaxFound = 2048;
+    static_assert(kMaxFound <= UINT16_MAX);
+    static constexpr std::uint32_t kChains = 256;
+    struct Found {
+        SlotHook* hook;
+        std::uint32_t symbol;
+        std::uint32_t next;  ///< index + 1 of another one in this chain; 0: none
+    };
 
     SlotHook* hook_named(std::uint32_t symbol) const {
         const char* name = tables_.name(symbol);
+        if (!starts_with(name, set_.symbol_prefix)) return nullptr;
         const std::uint32_t hash = gnu_hash(name);
-        for (std::uint32_t i = 0; i < set_.hook_count && i < kMaxHooks; ++i) {
-            // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): hash_hooks() fills as many
-            if (hashes_[i] == hash && std::strcmp(set_.hooks[i].symbol, name) == 0)
+        for (std::uint32_t i = 0; i < set_.hook_count; ++i) {
+            if (set_.hooks[i].hash == hash && std::strcmp(set_.hooks[i].symbol, name) == 0)
                 return &set_.hooks[i];
         }
         return nullptr;
     }
 
     void note(std::uint32_t symbol, SlotHook* hook) {
-        if (hook == nullptr || count_ == kMaxHooks) return;
-        symbols_[count_] = symbol;
-        hooks_[count_++] = hook;
-        bloom_ |= 1ull << (symbol & 63);
+        if (hook == nullptr || count_ == kMaxFound) return;
+        found_[count_] = {hook, symbol, first_[symbol % kChains]};
+        first_[symbol % kChains] = static_cast<std::uint16_t>(++count_);
     }
 
     const DynamicTables& tables_;
     const SlotSet& set_;
     bool by_name_ = false;
     std::uint32_t count_ = 0;
-    std::uint64_t bloom_ = 0;
-    std::uint32_t hashes_[kMaxHooks];
-    std::uint32_t symbols_[kMaxHooks];
-    SlotHook* hooks_[kMaxHooks];
+    /// Index + 1 in found_; 0: none. Emptied for each object that is looked at, also in a small process, which finds nothing.
+    static constinit std::uint16_t first_[kChains];
+    static constinit Found found_[kMaxFound];
 };
+RINGSIDE_START_DATA constinit std::uint16_t SymbolMatcher::first_[kChains]{};
+constinit SymbolMatcher::Found SymbolMatcher::found_[kMaxFound]{};
 
 std::uintptr_t definition(const LoadedObject& object, const char* symbol) {
     const DynamicTables tables(object);
@@ -143,7 +147,7 @@ void consider(const LoadedObject& object, SlotSet& set, std::uint32_t number,
     if (lazy) target = lazy_target(object, set, hook.symbol);
     const LoadedObject* provider = target != 0 ? object_at(target) : nullptr;
     void* known = *hook.original;
-    if (provider == nullptr || !provides(*provider, set) ||
+    if (provider == nullptr || !(set.any_target || provides(*provider, set)) ||
         (known != nullptr && known != reinterpret_cast<void*>(target))) {
         count_loss(schema::Loss::kHookOtherTarget);
         return;
@@ -172,6 +176,7 @@ void scan_object(LoadedObject& object, SlotSet& set, std::uint32_t number) {
     object.scanned |= 1u << number;
     if (object.ours || object.loader) return;
     if (set.objects[0] != nullptr && !name_matches(object, set.objects, kMaxPatterns)) return;
+    if (name_matches(object, set.except, kMaxPatterns)) return;
     const DynamicTables tables(object);
     if (!tables.usable()) return;
     const SymbolMatcher matcher(tables, set);
@@ -203,6 +208,10 @@ void scan_locked(void* argument) {
     const std::uint32_t number = set_number(*request->set);
     if (number == kMaxSlotSets) return;
     refresh_objects(forget_slots_of);
+    for (std::uint32_t i = 0; i < request->set->hook_count; ++i) {
+        SlotHook& hook = request->set->hooks[i];
+        if (hook.hash == 0) hook.hash = gnu_hash(hook.symbol);
+    }
     if (find_providers(*request->set, number)) {
         for (LoadedObject* object = objects_begin(); object != objects_end(); ++object) {
             if ((object->scanned >> number & 1) == 0) scan_object(*object, *request->set, number);
@@ -214,15 +223,39 @@ void scan_locked(void* argument) {
 struct FindRequest {
     const SlotSet* set;
     const char* symbol;
+    std::uint32_t before;  ///< how many more come first
     std::uintptr_t found;
 };
 
 void find_locked(void* argument) {
     auto* request = static_cast<FindRequest*>(argument);
     refresh_objects(forget_slots_of);
-    for (LoadedObject* object = objects_begin(); object != objects_end() && request->found == 0;
-         ++object) {
-        if (provides(*object, *request->set)) request->found = definition(*object, request->symbol);
+    for (LoadedObject* object = objects_begin(); object != objects_end(); ++object) {
+        const std::uintptr_t found =
+            provides(*object, *request->set) ? definition(*object, request->symbol) : 0;
+        if (found == 0 || request->before-- != 0) continue;
+        request->found = found;
+        return;
+    }
+}
+
+struct NameRequest {
+    const SlotSet* set;
+    const char* name;
+};
+
+void name_locked(void* argument) {
+    auto* request = static_cast<NameRequest*>(argument);
+    refresh_objects(forget_slots_of);
+    for (LoadedObject* object = objects_begin(); object != objects_end(); ++object) {
+        if (!provides(*object, *request->set)) continue;
+        request->name = object->name;
+        const DynamicTables tables(*object);
+        for (const ElfW(Dyn)* entry = object->dynamic;
+             entry != nullptr && tables.strings != nullptr && entry->d_tag != DT_NULL; ++entry) {
+            if (entry->d_tag == DT_SONAME) request->name = tables.strings + entry->d_un.d_val;
+        }
+        return;
     }
 }
 
@@ -234,10 +267,16 @@ std::uint32_t scan_slots(SlotSet& set) {
     return request.slots;
 }
 
-void* find_symbol(const SlotSet& set, const char* symbol) {
-    FindRequest request{&set, symbol, 0};
+void* find_symbol(const SlotSet& set, const char* symbol, std::uint32_t nth) {
+    FindRequest request{&set, symbol, nth, 0};
     with_loader_lock(find_locked, &request);
     return reinterpret_cast<void*>(request.found);
+}
+
+const char* provider_soname(const SlotSet& set) {
+    NameRequest request{&set, ""};
+    with_loader_lock(name_locked, &request);
+    return request.name;
 }
 
 }  // namespace ringside::inject

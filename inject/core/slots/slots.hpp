@@ -17,10 +17,12 @@ struct SlotHook {
     void* wrapper;
     void**
         original;  ///< set to the slots' own target when the first is found; the wrapper calls it
-    std::uint32_t slots;  ///< how many were found; filled by the scan
+    std::uint32_t slots;     ///< how many were found; filled by the scan
+    bool stays = false;      ///< once written: write_slots() does not put the original back
+    std::uint32_t hash = 0;  ///< of the symbol; filled by the first scan
 };
 
-inline constexpr std::uint32_t kMaxPatterns = 6;
+inline constexpr std::uint32_t kMaxPatterns = 8;
 /// The pattern that only the program's own executable matches.
 inline constexpr const char* kExecutable = "";
 
@@ -32,6 +34,12 @@ struct SlotSet {
         [kMaxPatterns];  ///< basename prefixes of the objects whose slots are written; none: all
     SlotHook* hooks;
     std::uint32_t hook_count;
+    /// All symbols begin so: of others not even the hash is taken.
+    const char* symbol_prefix = "";
+    /// Basename prefixes of objects whose slots are left alone, whatever `objects` says.
+    const char* except[kMaxPatterns] = {};
+    /// A target may lie in any object: a tool between the program and the framework (PMPI) defines the framework's symbols, too.
+    bool any_target = false;
 };
 
 /// Finds the set's slots in objects loaded since the last scan and forgets those of objects that are gone.
@@ -44,9 +52,18 @@ std::uint32_t scan_slots(SlotSet& set);
 /// @thread as scan_slots
 void write_slots(SlotSet& set, bool wrappers);
 
+/// Writes the wrappers of those hooks that stay.
+/// @thread as scan_slots
+void write_staying_slots(SlotSet& set);
+
 /// Looks a symbol up in the set's providers alone, through their DT_GNU_HASH; calls nothing of the loader.
-/// @return null where none defines it
-void* find_symbol(const SlotSet& set, const char* symbol);
+/// @param nth  of the providers that define it, from 0
+/// @return null where fewer do
+void* find_symbol(const SlotSet& set, const char* symbol, std::uint32_t nth = 0);
+
+/// The DT_SONAME of the first provider that is mapped: its file may be named otherwise.
+/// @return its basename where it has none, "" where no provider is mapped
+const char* provider_soname(const SlotSet& set);
 
 /// Whether an object whose basename starts with `prefix` is mapped.
 bool object_loaded(const char* prefix);

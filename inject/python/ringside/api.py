@@ -8,6 +8,7 @@
         send(request, headers={"traceparent": call.text()})
     with ringside.server("lookup", headers.get("traceparent")):       # callee: what runs in here belongs to the request
         ...
+    answer = await ringside.server("lookup", carried).run(lookup(request))    # callee in a coroutine: each of its steps, and its own tasks'
 
 Where the shim is not in the process, or no capture is on, nothing happens. A call's request id is then empty: send none.
 """
@@ -15,10 +16,11 @@ import ctypes
 import functools
 
 UNKNOWN, SYNC, ASYNC = 0, 1, 2
-OK, ERROR, TIMEOUT, PEER_GONE = 0, 1, 2, 3
+OK, ERROR, TIMEOUT, PEER_GONE, CANCELLED = 0, 1, 2, 3, 4
 _UNSIGNED, _SIGNED, _DOUBLE = 1, 2, 3
 
 _u32, _u64, _text = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
+_byref = ctypes.byref
 
 
 class _Payload(ctypes.Union):
@@ -63,26 +65,26 @@ class _Functions(ctypes.Structure):
     ]
 
 
-def _find():
-    library = ctypes.PyDLL(None)
-    if not hasattr(library, "ringside_api"):
+def find(symbol):
+    """The functions of a traced process, or None. symbol: ringside_api, or one whose RPC halves are another source's."""
+    table = getattr(ctypes.PyDLL(None), symbol, None)
+    if table is None:
         return None
-    library.ringside_api.restype = ctypes.POINTER(_Functions)
-    library.ringside_api.argtypes = [_u32]
-    found = library.ringside_api(ctypes.sizeof(_Functions))
+    table.restype, table.argtypes = ctypes.POINTER(_Functions), [_u32]
+    found = table(ctypes.sizeof(_Functions))
     return found.contents if found else None
 
 
-_here = _find()
+_here = find("ringside_api")
 
 
 def _capture_word():
-    """Four bytes, of which the first has bit 0 set while a capture is on: the cheapest thing that Python can look at."""
+    """One number that is odd while a capture is on, another one in each: the cheapest thing that Python can look at."""
     if _here is None:
-        return b"\0"
+        return memoryview(b"\0\0\0\0").cast("I")
     library = ctypes.PyDLL(None)
     library.ringside_capture_word.restype = ctypes.c_void_p
-    return memoryview((ctypes.c_ubyte * 4).from_address(library.ringside_capture_word())).cast("B")
+    return memoryview((ctypes.c_ubyte * 4).from_address(library.ringside_capture_word())).cast("B").cast("I")
 
 
 _word = _capture_word()
@@ -183,11 +185,13 @@ def set_worker(name, number=-1):
         _here.set_worker(_bytes(name), number)
 
 
-class _Half(object):
+class Half(object):
     """One side of a call, from its making to done(). As a context it ends with an error where an exception leaves it."""
 
-    def __init__(self, finish):
-        self._call, self._finish, self._open = _Call(), finish, True
+    def __init__(self, functions, side):
+        self._call, self._functions, self._side = _Call(), functions, side
+        self._word = _word[0]
+        self._once = [True]  # to be popped, by one thread of many
 
     def text(self):
         """The W3C traceparent to send along; "" where nothing is recorded."""
@@ -201,9 +205,36 @@ class _Half(object):
 
     def done(self, status=OK, size=0):
         """Ends it, once, on any thread. size: bytes of the answer."""
-        if self._open and self._call.key and active():
-            self._finish(self._call, status, size)
-        self._open = False
+        if self._once and self._once_only() and self._call.key and self._word == _word[0]:
+            (self._functions.client_end if self._side is CLIENT else self._functions.server_end)(self._call, status, size)
+
+    def _once_only(self):
+        try:
+            return self._once.pop()
+        except IndexError:
+            return False
+
+    def serving(self):
+        """Whether the request is being served, in the capture that it began in."""
+        return bool(self._once) and self._word == _word[0] and self._call.key != 0
+
+    def turn(self):
+        """A Turn: what does one part of the request's work."""
+        return Turn(self)
+
+    def pause(self):
+        """Takes a request that has just begun off this thread: its turns serve it."""
+        if self._call.key:
+            self._functions.serve(self._call, 0)
+
+    def run(self, coroutine):
+        """What `coroutine` does belongs to the request, and what the tasks do that it makes; its end is the request's. To be awaited, or made a task of."""
+        if not self.serving():
+            return coroutine
+        self.pause()
+        from . import coroutines
+
+        return coroutines.run(self, coroutine)
 
     def __enter__(self):
         return self
@@ -212,19 +243,55 @@ class _Half(object):
         self.done(OK if kind is None else ERROR)
 
 
-def _what(method, service, peer, mode, size):
+class Turn(object):
+    """Serves a request on this thread from on() to off(). One request may be served in several at a time, so each remembers what was before."""
+
+    __slots__ = ("_half", "_call", "_at", "_serve")
+
+    def __init__(self, half):
+        self._half, self._serve = half, half._functions and half._functions.serve
+        self._call = _Call.from_buffer_copy(half._call)
+        self._at = _byref(self._call)
+
+    def on(self):
+        """@return whether it is on: off() then takes it back"""
+        if not self._half.serving():
+            return False
+        self._serve(self._at, 1)
+        return True
+
+    def off(self):
+        self._serve(self._at, 0)
+
+
+CLIENT, SERVER = "client", "server"
+
+
+def describe(method, service, peer, mode, size):
     return _Rpc(ctypes.sizeof(_Rpc), mode, _bytes(method), _bytes(service), _bytes(peer), size)
+
+
+def begin_client(functions, what, carried=None):
+    """@param carried  the request that the call is, where the program says so"""
+    half = Half(functions, CLIENT)
+    if carried is not None:
+        half._call.id = carried
+    functions.client_begin(what, half._call)
+    return half
+
+
+def begin_server(functions, what, carried):
+    half = Half(functions, SERVER)
+    functions.server_begin(carried, what, half._call)
+    return half
 
 
 def client(method, peer=None, service=None, mode=UNKNOWN, size=0):
     """A call begins. size: bytes of the request."""
-    half = _Half(_here.client_end if _here is not None else None)
-    if active():
-        _here.client_begin(_what(method, service, peer, mode, size), half._call)
-    return half
+    return begin_client(_here, describe(method, service, peer, mode, size)) if active() else Half(None, CLIENT)
 
 
-def _request(carried):
+def request_of(carried):
     """What came with a request: text, bytes, or nothing; what is malformed is nothing."""
     if isinstance(carried, (bytes, bytearray)) and len(carried) >= 27 and carried[0] == 0:
         if carried[1] != 0 or carried[18] != 1:
@@ -243,8 +310,5 @@ def _request(carried):
 
 
 def server(method, carried=None, peer=None, service=None, size=0):
-    """Serves a request on this thread, until done(). carried: the caller's text() or binary()."""
-    half = _Half(_here.server_end if _here is not None else None)
-    if active():
-        _here.server_begin(_request(carried), _what(method, service, peer, UNKNOWN, size), half._call)
-    return half
+    """Serves a request on this thread, until done(); run() serves it in a coroutine. carried: the caller's text() or binary()."""
+    return begin_server(_here, describe(method, service, peer, UNKNOWN, size), request_of(carried)) if active() else Half(None, SERVER)

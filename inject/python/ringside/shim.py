@@ -8,7 +8,7 @@ class Shim(object):
     """
     capture_word: a memoryview whose first byte has bit 0 set while a capture runs; the cheapest thing that Python can look at
     tell_rpc_mode: functions by schema's RpcMode: the RPC that this thread makes next was called so; 0 takes it back
-    attached:     tells how far the Python part has come (PRESENT, WRAPPING, FAILED)
+    attached:     tells how far the Python part has come with torch (PRESENT, WRAPPING, FAILED)
     """
 
     PRESENT, WRAPPING, FAILED = 1, 2, 3
@@ -20,6 +20,11 @@ class Shim(object):
         self.capture_word = memoryview(word).cast("B")
         self.tell_rpc_mode = _rpc_modes(ctypes, library)
         self.attached = library.ringside_python_attached
+        self._library = library
+
+    def grpc_wrapped(self, missing):
+        """gRPC has been wrapped, but for what is missing ("": nothing)."""
+        self._library.ringside_grpc_python(missing.encode("ascii", "replace"))
 
 
 def _rpc_modes(ctypes, library):

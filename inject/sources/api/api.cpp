@@ -7,12 +7,12 @@
 #include "inject/core/attributes.hpp"
 #include "inject/core/emit.hpp"
 #include "inject/core/intern.hpp"
-#include "inject/core/kept_memory.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/push_depth.hpp"
 #include "inject/core/source.hpp"
 #include "inject/core/thread_names.hpp"
 #include "inject/sources/api/ringside.h"
+#include "inject/sources/api/rpc_calls.hpp"
 
 namespace ringside::inject::api {
 namespace {
@@ -184,140 +184,8 @@ void thread_name(const char* name) {
     name_thread(0, name);
 }
 
-/// A worker's name is told while nothing is captured, as a rule: it is interned when there is a lane.
-struct Worker {
-    std::atomic<const char*> name;
-    std::atomic<const char*> told;
-    std::atomic<std::int32_t> id;
-};
-constinit Worker g_worker{};
-
-void tell_worker(ThreadLane& lane) {
-    // SYNC(worker): pairs with the release below.
-    const char* name = g_worker.name.load(std::memory_order_acquire);
-    if (name == g_worker.told.load(std::memory_order_relaxed)) return;
-    g_worker.told.store(name, std::memory_order_relaxed);
-    inject::set_worker(intern_label(lane, name), g_worker.id.load(std::memory_order_relaxed));
-}
-
-void set_worker(const char* name, std::int32_t id) {
-    const char* kept = name != nullptr ? keep_text(name, std::strlen(name)) : nullptr;
-    if (kept == nullptr) return;
-    g_worker.id.store(id, std::memory_order_relaxed);
-    // SYNC(worker): the id stands before the name.
-    g_worker.name.store(kept, std::memory_order_release);
-    const HookScope hook(SourceId::kApi);
-    if (hook) tell_worker(hook.lane());
-}
-
-// --- RPCs ---
-
-/// Unique among the job's processes: what the segment's name is made of, and a key of it.
-std::uint64_t unique_word(std::uint64_t key, std::uint64_t salt) {
-    const schema::SegmentHeader& header = *g_process.header;
-    std::uint64_t hash = schema::mix64(header.start_ticks ^ salt);
-    hash =
-        schema::mix64(hash ^ static_cast<std::uint64_t>(header.pid) << 32 ^ header.pid_namespace);
-    hash = schema::mix64(hash ^ static_cast<std::uint64_t>(header.load_clock.realtime_ns));
-    hash = schema::mix64(hash ^ key);
-    return hash == 0 ? 1 : hash;
-}
-
-RpcBegin describe(ThreadLane& lane, const ringside_rpc* given, schema::RpcSide side) {
-    ringside_rpc what{};
-    if (given != nullptr)
-        std::memcpy(&what, given, given->size < sizeof what ? given->size : sizeof what);
-    RpcBegin begin;
-    begin.source = SourceId::kApi;
-    begin.side = side;
-    begin.mode = what.mode == RINGSIDE_SYNC    ? schema::RpcMode::kSync
-                 : what.mode == RINGSIDE_ASYNC ? schema::RpcMode::kAsync
-                                               : schema::RpcMode::kUnknown;
-    begin.key = next_key();
-    begin.bytes = what.bytes;
-    begin.module = intern_label(lane, what.service);
-    begin.peer = intern_label(lane, what.peer);
-    tell_worker(lane);
-    begin.self = {g_process.header->worker_name.load(std::memory_order_relaxed)};
-    begin.self_id =
-        static_cast<std::int16_t>(g_process.header->worker_id.load(std::memory_order_relaxed));
-    // The last one that is interned: where the table is full its bytes go inline, before this record.
-    begin.function = lane.intern_cached(what.method != nullptr ? what.method : "");
-    return begin;
-}
-
-Context context_of(std::uint64_t key, const ringside_request& id) {
-    return {key, {id.trace_hi, id.trace_lo}, {id.span}};
-}
-
-ringside_request request_of(const Context& context) {
-    return {context.trace.hi, context.trace.lo, context.span.value};
-}
-
-void client_begin(const ringside_rpc* what, ringside_call* call) {
-    const HookScope hook(SourceId::kApi);
-    if (!hook || call == nullptr) return;
-    RpcBegin begin = describe(hook.lane(), what, schema::RpcSide::kClient);
-    // A call made while serving belongs to that request's trace; another one is the root of its own.
-    const Context& context = hook.lane().context();
-    begin.parent_key = context.key;
-    begin.id.trace = context.trace.valid()
-                         ? context.trace
-                         : schema::TraceId{unique_word(begin.key, 1), unique_word(begin.key, 2)};
-    begin.id.span = {unique_word(begin.key, 3)};
-    hook.lane().rpc_begin(begin);
-    *call = {};
-    call->key = begin.key;
-    call->id = {begin.id.trace.hi, begin.id.trace.lo, begin.id.span.value};
-}
-
-schema::RpcStatus status_of(std::uint32_t status) {
-    return status <= RINGSIDE_PEER_GONE ? static_cast<schema::RpcStatus>(status)
-                                        : schema::RpcStatus::kError;
-}
-
-void client_end(const ringside_call* call, std::uint32_t status, std::uint64_t bytes) {
-    const HookScope hook(SourceId::kApi);
-    if (hook && call != nullptr && call->key != 0)
-        hook.lane().rpc_end(SourceId::kApi, call->key, status_of(status), bytes);
-}
-
-void serve(ringside_call* call, int on) {
-    const HookScope hook(SourceId::kApi);
-    if (!hook || call == nullptr || call->key == 0) return;
-    ThreadLane& lane = hook.lane();
-    if (on != 0) {
-        call->before_key = lane.context().key;
-        call->before = request_of(lane.context());
-        lane.set_context(context_of(call->key, call->id));
-    } else if (lane.context().key == call->key) {
-        lane.set_context(context_of(call->before_key, call->before));
-    }
-}
-
-void server_begin(const ringside_request* id, const ringside_rpc* what, ringside_call* call) {
-    if (call == nullptr) return;
-    *call = {};
-    {
-        const HookScope hook(SourceId::kApi);
-        if (!hook) return;
-        RpcBegin begin = describe(hook.lane(), what, schema::RpcSide::kServer);
-        if (id != nullptr) begin.id = {{id->trace_hi, id->trace_lo}, {id->span}};
-        hook.lane().rpc_begin(begin);
-        call->key = begin.key;
-        call->id = {begin.id.trace.hi, begin.id.trace.lo, begin.id.span.value};
-    }
-    serve(call, 1);
-}
-
-void server_end(const ringside_call* call, std::uint32_t status, std::uint64_t bytes) {
-    if (call == nullptr || call->key == 0) return;
-    ringside_call copy = *call;
-    serve(&copy, 0);
-    const HookScope hook(SourceId::kApi);
-    if (hook) hook.lane().rpc_end(SourceId::kApi, call->key, status_of(status), bytes);
-}
-
+/// @param kSource  whose RPC halves they write
+template <SourceId kSource>
 constexpr ringside_functions kFunctions = {
     sizeof(ringside_functions),
     1,
@@ -331,11 +199,11 @@ constexpr ringside_functions kFunctions = {
     iteration,
     thread_name,
     set_worker,
-    client_begin,
-    client_end,
-    server_begin,
-    server_end,
-    serve,
+    client_begin<kSource>,
+    client_end<kSource>,
+    server_begin<kSource>,
+    server_end<kSource>,
+    serve<kSource>,
     &g_living.word_distance,
     &kOffWord,
     push_name,
@@ -354,5 +222,13 @@ extern "C" __attribute__((visibility("default"))) const ringside_functions* ring
     if (bytes > sizeof(ringside_functions)) return nullptr;
     // A process that is not traced gets them too: they find the word off. So may one whose constructor of ours is still to come.
     inject::announce_source(schema::SourceId::kApi, schema::SourceLevel::kFull, "");
-    return &inject::api::kFunctions;
+    return &inject::api::kFunctions<schema::SourceId::kApi>;
+}
+
+/// The same for those who tell of gRPC in its stead: RPC halves are gRPC's, so that --sources has them with it.
+extern "C" __attribute__((visibility("default"))) const ringside_functions* ringside_grpc_api(
+    std::uint32_t bytes) {
+    using namespace ringside;
+    if (bytes > sizeof(ringside_functions)) return nullptr;
+    return &inject::api::kFunctions<schema::SourceId::kGrpc>;
 }

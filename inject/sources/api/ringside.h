@@ -61,7 +61,13 @@ typedef struct ringside_name {
 /* How a caller calls, as far as it is known; the first word of the call's name in the views. */
 enum { RINGSIDE_UNKNOWN = 0, RINGSIDE_SYNC = 1, RINGSIDE_ASYNC = 2 };
 /* How a half ended. */
-enum { RINGSIDE_OK = 0, RINGSIDE_ERROR = 1, RINGSIDE_TIMEOUT = 2, RINGSIDE_PEER_GONE = 3 };
+enum {
+    RINGSIDE_OK = 0,
+    RINGSIDE_ERROR = 1,
+    RINGSIDE_TIMEOUT = 2,
+    RINGSIDE_PEER_GONE = 3,
+    RINGSIDE_CANCELLED = 4
+};
 
 /* One RPC, as its caller or its callee sees it. */
 typedef struct ringside_rpc {

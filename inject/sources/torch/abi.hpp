@@ -111,28 +111,16 @@ inline constexpr char kInputSizes[] =
 // c10::ProfiledCPUMemoryReporter: void New(void*, std::size_t), void Delete(void*)
 inline constexpr char kMemoryNew[] = "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm";
 inline constexpr char kMemoryDelete[] = "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv";
+/// void c10::reportMemoryUsageToProfiler(void*, std::int64_t bytes, std::size_t allocated, std::size_t reserved, Device), once std::int64_t all
+/// three: one wrapper. A Device is two bytes in a register, its type the first.
+inline constexpr char kReportMemory[] = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE";
+inline constexpr char kReportMemorySigned[] =
+    "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE";
 
 #undef RS_RPC
 #undef RS_RPC_CONST
 #undef RS_AGENT
 #undef RS_NULL_TYPE
-
-/// libstdc++'s std::function: what it stores is in place when it is small and trivially copyable, else a pointer; so a bitwise copy
-/// moves it, if the source is emptied.
-struct StdFunction {
-    alignas(8) unsigned char storage[16];
-    bool (*manager)(void* destination, const void* source, int operation);
-    void* invoker;
-};
-static_assert(sizeof(StdFunction) == 32 && offsetof(StdFunction, manager) == 16);
-
-/// The operations of StdFunction::manager.
-enum ManagerOperation {
-    kManagerTypeInfo = 0,
-    kManagerPointer = 1,
-    kManagerClone = 2,
-    kManagerDestroy = 3
-};
 
 /// at::RecordFunctionCallback, 1.13 to 2.15. Trivially copyable and larger than two words: by value it lies on the stack.
 struct RecordFunctionCallback {
@@ -162,6 +150,8 @@ inline constexpr std::size_t kFutureOffset = 8;
 
 /// c10d::Backend {vptr, counts, int rank_, int size_, DebugLevel, std::string pg_uid_, ...} of those versions that name their groups.
 inline constexpr std::size_t kBackendRank = 16;
+/// c10d::ProcessGroup {vptr, two counts, int rank_, int size_, ...} of 1.13.
+inline constexpr std::size_t kOldBackendRank = 24;
 inline constexpr std::size_t kBackendGroupName = 32;
 
 /// MessageType, the same numbers in all versions: requests have bit 8, responses bit 9.

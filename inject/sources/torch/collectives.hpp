@@ -4,6 +4,7 @@
 //   caller   ProcessGroupGloo::allreduce, ... ─ enqueue(work): group, sequence, kept by the work's address
 //   gloo     AsyncWork::execute(work): taken out ─ RecordFunction's begin: an async range with both
 //
+// From the one to the end of the other the process has an open call: it waits for the group's other ranks, captured or not.
 // The sequence number is torch's own, getSequenceNumberForGroup().
 #pragma once
 
@@ -17,11 +18,9 @@ inline constexpr std::uint32_t kCollectiveHooks = 3;
 /// The hooks, for the table of torch's slots. Absent where torch was built without gloo.
 void add_collective_hooks(SlotHook* hooks);
 
-/// Looks up what the hooks call.
-void prepare_collectives(const SlotSet& libraries);
-
-/// Forgets works in flight: a capture has ended.
-void forget_collectives();
+/// Looks up what the hooks call, and writes their slots, for good: what waits is told also while nothing is recorded (core/open_calls.hpp).
+/// @param libraries  scanned
+void prepare_collectives(SlotSet& libraries);
 
 /// What is known of a collective: category of the attribute set is its group, the argument its sequence number.
 struct Collective {

@@ -3,11 +3,11 @@
 #include <cstring>
 
 #include "inject/core/emit.hpp"
+#include "inject/core/pools.hpp"
 #include "inject/sources/torch/abi.hpp"
 #include "inject/sources/torch/calibrate.hpp"
 #include "inject/sources/torch/collectives.hpp"
 #include "inject/sources/torch/ended_elsewhere.hpp"
-#include "inject/sources/torch/pools.hpp"
 #include "inject/sources/torch/range_access.hpp"
 #include "inject/sources/torch/shapes.hpp"
 

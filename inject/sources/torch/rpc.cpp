@@ -4,12 +4,12 @@
 #include <initializer_list>
 
 #include "inject/core/emit.hpp"
+#include "inject/core/wrapped_function.hpp"
 #include "inject/sources/torch/abi.hpp"
 #include "inject/sources/torch/collectives.hpp"
 #include "inject/sources/torch/rpc_access.hpp"
 #include "inject/sources/torch/rpc_calls.hpp"
 #include "inject/sources/torch/worker_info.hpp"
-#include "inject/sources/torch/wrapped_function.hpp"
 
 namespace ringside::inject::torch {
 namespace {
@@ -303,7 +303,6 @@ void attach_rpc() {
 void detach_rpc() {
     write_slots(g_slots, false);
     forget_calls();
-    forget_collectives();
 }
 
 }  // namespace ringside::inject::torch

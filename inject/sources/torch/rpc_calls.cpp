@@ -2,11 +2,11 @@
 
 #include <atomic>
 
+#include "inject/core/pools.hpp"
 #include "inject/core/source.hpp"
 #include "inject/sources/torch/abi.hpp"
 #include "inject/sources/torch/late_requests.hpp"
 #include "inject/sources/torch/payload_name.hpp"
-#include "inject/sources/torch/pools.hpp"
 #include "inject/sources/torch/python_part.hpp"
 #include "inject/sources/torch/rpc_error.hpp"
 #include "inject/sources/torch/seen_payloads.hpp"

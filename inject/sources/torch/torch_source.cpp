@@ -18,7 +18,7 @@ using schema::SourceLevel;
 
 OperatorAbility g_operators;
 RpcAbility g_rpc;
-bool g_memory_slots;
+MemorySlots g_memory_slots;
 std::atomic<std::uint32_t> g_options{0};  // what the capture asks for
 std::atomic<bool> g_attached{false};
 std::atomic<std::uint32_t> g_publishing{0};
@@ -84,8 +84,10 @@ void publish_now() {
     reason.add(g_operators.missing_fields);
     if (asked_for(schema::CaptureOption::kRecordShapes) && !g_operators.shapes)
         reason.add("input shapes unavailable: libtorch_cpu exports no inputSizes()");
-    if (asked_for(schema::CaptureOption::kProfileMemory) && !g_memory_slots)
+    if (asked_for(schema::CaptureOption::kProfileMemory) && !g_memory_slots.cpu)
         reason.add("CPU memory unavailable: libc10 has no slots of ProfiledCPUMemoryReporter");
+    if (asked_for(schema::CaptureOption::kProfileMemory) && !g_memory_slots.cuda)
+        reason.add("CUDA memory unavailable: libc10_cuda has no slot of its report");
     set_level(SourceId::kTorch, reason.empty() ? SourceLevel::kFull : SourceLevel::kDegraded,
               reason.text());
 }

@@ -107,13 +107,14 @@ class StandIn:
         wait_until(lambda: glob.glob(pattern), "the segment of process %d" % pid)
         return glob.glob(pattern)[0]
 
-    def capture(self, on):
-        """Returns when each shim has attached, or detached."""
+    def capture(self, on, attaches=True):
+        """Returns when each shim has attached, or detached; those whose sources act alone do neither."""
         generation = (struct.unpack_from("<I", self._page, CAPTURE_WORD_AT)[0] >> 2) + 1
         word = generation << 2 | (1 if on else 0)
         struct.pack_into("<I", self._page, CAPTURE_WORD_AT, word)
         self._libc.syscall(SYS_FUTEX, ctypes.c_void_p(self._address), FUTEX_WAKE, 2**31 - 1, None, None, 0)
-        wait_until(lambda: all(s.attached_word() == word for s in self.segments), "the shims")
+        if attaches:
+            wait_until(lambda: all(s.attached_word() == word for s in self.segments), "the shims")
         self.empty()
 
     def empty(self):

@@ -2,7 +2,7 @@
 `step` (a training step of a small MLP: forward, backward, SGD).
 
     block WORK N                ns an operation or step, nothing of ours done
-    rounds WORK R N             R rounds in one process, in another order each, after a short block that is not timed: idle, idle, empty callback,
+    rounds WORK R N             R rounds in one process, in another order each, after a pause and a short block that are not timed: idle, idle, empty callback,
                                 empty callback, the floor's callback, capturing, torch.profiler; ns each
     whole WORK R N              the same for idle, idle, capturing, torch.profiler, from the start of the capture or profile to its end: all that
                                 the thread waits for
@@ -23,6 +23,9 @@ import torch.profiler  # noqa: E402
 
 import agent_stand_in  # noqa: E402
 import idle_structure  # noqa: E402
+
+
+kPauseS = 0.003
 
 
 class Add:
@@ -127,6 +130,8 @@ class Variants:
 
     def inside(self, count, repeats):
         def block():
+            # A capture is waited for asleep, and who has slept is slower for milliseconds: all sleep.
+            time.sleep(kPauseS)
             self._work.block(repeats // 10)
             return self._work.block(repeats)
 

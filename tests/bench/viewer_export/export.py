@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Exports against `uftrace dump --chrome`: events a second, bytes, memory, each ratio with its control.
 
-    export.py BENCH_EXPORT FUNCTIONS [RANGES] [DIRECTORY]      RANGES: 10 000 000; DIRECTORY: where files go, on a disk with room for them
+    export.py BENCH_EXPORT FUNCTIONS [RANGES] [DIRECTORY] [KIND]
+        RANGES: 10 000 000; DIRECTORY: where files go, on a disk with room for them; KIND: ranges, kineto (all of Kineto's fields) or both
 """
 import os
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 bench, functions = sys.argv[1:3]
 ranges = int(sys.argv[3]) if len(sys.argv) > 3 else 10_000_000
 with tempfile.TemporaryDirectory(dir=sys.argv[4] if len(sys.argv) > 4 else None) as directory:
-    words = [bench, str(ranges), directory]
+    words = [bench, str(ranges), directory, sys.argv[5] if len(sys.argv) > 5 else "both"]
     if shutil.which("uftrace") is None:
         print("uftrace is not here (Debian package uftrace): no ratios to it", flush=True)
     else:

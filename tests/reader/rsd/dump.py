@@ -3,8 +3,6 @@ import collections
 import os
 import struct
 
-import zstandard
-
 from . import Damaged, codec, frames
 from .shapes import kDumpReader
 
@@ -37,7 +35,7 @@ class Lane:
         kept = 0
         self.blocks.append(block)
         for record in codec.decode(block.data, block.first, block.last, block.base_ticks):
-            kept += 1
+            kept += record.kind != codec.kNameInline
             if record.position < self.last:
                 seen_again[0] += 1
                 continue
@@ -64,6 +62,8 @@ def unpacked(chunk):
     packed = chunk.body
     if packed.packing != kZstd or packed.bytes > frames.kMostBytes:
         raise Damaged("a Packed of packing %d and %d bytes" % (packed.packing, packed.bytes))
+    import zstandard  # where dumps are packed alone
+
     try:
         data = zstandard.ZstdDecompressor().decompress(bytes(packed.data), max_output_size=packed.bytes)
     except zstandard.ZstdError as broken:

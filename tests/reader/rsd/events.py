@@ -37,11 +37,13 @@ class Half:
     def __init__(self, dump, process, lane, block, record, name, context):
         w = record.words
         self.process, self.lane, self.generation, self.tid = process, lane, block.generation, block.tid
-        self.position, self.name, self.context = record.position, name, context
+        self.position, self.name, self.context, self.source = record.position, name, context, record.flags >> 4
         self.begin, self.key, self.request_bytes = w[1], w[2], w[3]
         self.trace_hi, self.trace_lo, self.span, self.parent_key = w[4], w[5], w[6], w[7]
         self.peer = dump.name(process, w[8] & 0xFFFFFFFF)
         self.self_name = dump.name(process, w[8] >> 32)
+        if not self.self_name and self.message and dump.processes[process].rank >= 0:
+            self.self_name = "rank %d" % dump.processes[process].rank  # as the other side names it
         self.module = dump.name(process, w[9] & 0xFFFFFFFF)
         self.wire_type, self.wire_id = w[9] >> 32, w[10]
         self.mode, self.side, self.self_id, self.peer_id = struct.unpack_from("<BBhh", w[11].to_bytes(8, "little"))
@@ -50,6 +52,10 @@ class Half:
     @property
     def server(self):
         return self.side == 1
+
+    @property
+    def message(self):
+        return self.source == 4  # MPI's
 
     def finish(self, record):
         self.end, self.status, self.answer_bytes = record.words[1], record.words[3] >> 56, record.words[3] & ((1 << 56) - 1)

@@ -33,12 +33,12 @@ class Shape:
 
 
 class Struct:
-    """A struct's fields; all of ours are naturally aligned, so little-endian without gaps."""
+    """A struct's fields; all of ours are naturally aligned, so little-endian without gaps but at the end."""
 
-    def __init__(self, name, *fields):
+    def __init__(self, name, *fields, padding=0):
         self.name = name
         self.labels = [f.split()[1] for f in fields]
-        self.packed = struct.Struct("<" + "".join(kFormats[f.split()[0]] for f in fields))
+        self.packed = struct.Struct("<" + "".join(kFormats[f.split()[0]] for f in fields) + "%dx" % padding)
 
     def read(self, data, position):
         return Row(self.name, dict(zip(self.labels, self.packed.unpack_from(data, position))))

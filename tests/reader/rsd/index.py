@@ -4,23 +4,62 @@ import os
 from . import Damaged, frames
 from .dump import Dump, find_dumps
 from .events import Events
+from .flat import Row
 from .shapes import kJobReader, kModes, kRpcStates
 
-kVersion = 1
+kVersion = 2
+kNoNode = 0xFFFFFFFF
 
 
 def read_index(path):
-    """The JobIndex of a .rsj file.
-    @errors Damaged: more or less than one whole frame, or a newer version
+    """The JobIndex of a .rsj file: its last frame's, with `rpcs` for the calls of all of them.
+    @errors Damaged: no whole file, or a newer version
     """
     with open(path, "rb") as file:
         read = frames.Frames(file.read(), frames.kJobMagic)
-    if len(read.payloads) != 1 or read.problem:
-        raise Damaged("read %s: %d frames (%s), an index has one" % (path, len(read.payloads), read.problem or "nothing after them"))
-    index = kJobReader.root(read.payloads[0], b"RSJ1", "JobIndex")
-    if index.min_reader > kVersion:
-        raise Damaged("read %s: version %d wants a reader of %d, this one knows %d" % (path, index.version, index.min_reader, kVersion))
+    if not read.payloads or read.problem:
+        raise Damaged("read %s: %d frames (%s)" % (path, len(read.payloads), read.problem or "nothing after them"))
+    parts = [kJobReader.root(payload, b"RSJ1", "JobIndex") for payload in read.payloads]
+    for index in parts:
+        if index.min_reader > kVersion:
+            raise Damaged("read %s: version %d wants a reader of %d, this one knows %d" % (path, index.version, index.min_reader, kVersion))
+    index = parts[-1]
+    if max(index.frames, 1) != len(parts):
+        raise Damaged("read %s: %d frames, the last one says %d" % (path, len(parts), index.frames))
+    calls = [call for part in parts for call in part.calls]
+    if calls:
+        index.rpcs = as_rpcs(calls)
     return index
+
+
+def as_rpcs(calls):
+    """Calls as Rpcs: in the order of their begins, each with its parent's number and its root's trace id."""
+    def half(call, side):
+        values = {name: getattr(call, "%s_%s" % (side, name)) for name in ("node", "process", "lane", "generation", "position")}
+        return None if values["node"] == kNoNode else Row("HalfRef", values)
+
+    rpcs = []
+    for call in calls:
+        client, server = half(call, "client"), half(call, "server")
+        rpcs.append(Row("Rpc", {**call.as_dict(), "client": client, "server": server, "parent": -1,
+                                "unfinished": bool(call.unfinished), "reply": bool(call.reply)}))
+    rpcs.sort(key=lambda r: (r.client_begin_ns if r.client else r.server_begin_ns, tuple((r.client or r.server).as_dict().values())))
+    served = {}
+    for number, rpc in enumerate(rpcs):
+        if rpc.key:
+            served.setdefault((rpc.server.node, rpc.server.process, rpc.key), number)
+    for number, rpc in enumerate(rpcs):
+        if rpc.client and rpc.parent_key:
+            rpc.parent = served.get((rpc.client.node, rpc.client.process, rpc.parent_key), -1)
+    for number, rpc in enumerate(rpcs):
+        walked, at = set(), number
+        while rpcs[at].parent >= 0 and at not in walked:
+            walked.add(at)
+            at = rpcs[at].parent
+        if rpcs[at].parent >= 0:
+            raise Damaged("call %d is its own parent's parent" % number)
+        rpc.trace_hi, rpc.trace_lo = rpcs[at].trace_hi, rpcs[at].trace_lo
+    return rpcs
 
 
 class Call:

@@ -6,6 +6,11 @@ kLaneTally = Struct("LaneTally", "u64 records", "u64 dropped", "u64 outside", "u
 kOpenRange = Struct("OpenRange", "u64 begin", "u64 key", "u64 argument", "u64 what")
 kClockCorrection = Struct("ClockCorrection", "i64 reference_node_ns", "i64 offset_ns", "f64 drift_ppb", "i64 bound_ns")
 kHalfRef = Struct("HalfRef", "u32 node", "u32 process", "u32 lane", "u32 generation", "u64 position")
+# Its two HalfRefs are spread out: a struct of ours holds numbers alone.
+kHalfFields = ("u32 node", "u32 process", "u32 lane", "u32 generation", "u64 position")
+kCall = Struct("Call", "u64 trace_hi", "u64 trace_lo", "u64 span", *[f.replace(" ", " client_") for f in kHalfFields],
+               *[f.replace(" ", " server_") for f in kHalfFields], "u64 key", "u64 parent_key", "i64 client_begin_ns", "i64 server_begin_ns",
+               "i64 server_end_ns", "i64 client_end_ns", "u8 state", "u8 unfinished", "u8 reply", padding=5)
 
 kIterations = Shape("Iterations", "str name", "u32 asked", "u32 count", "u64 first", "u64 begin_ticks", "u64 end_ticks", "bool beside")
 kSource = Shape("Source", "u8 id", "u8 level", "str reason")
@@ -30,7 +35,9 @@ kDumpReader = Reader([
     Shape("LaneTotals", "u32 process", "u32 lane", "u32 generation", "i32 tid", "u64 written", "u64 kept", "u64 outside", "u64 lost",
           "u64 first_lost_ticks", "u64 last_lost_ticks"),
     Shape("ProcessEnd", "u32 process", "u8 fate", "u64 ticks", "[u64] losses", "u64 violations", "i64 start_delay_ns = -1",
-          "Iterations iterations"),
+          "Iterations iterations", "[OpenCall] open_calls", "[Group] groups"),
+    Shape("OpenCall", "i32 tid", "u8 source", "str function", "u64 begin_ticks", "u64 group", "u64 sequence", "i32 peer = -2", "i32 tag = -1"),
+    Shape("Group", "u64 id", "u8 source", "str label", "u32 size", "i32 rank", "i32 job_rank = -1", "u64 last"),
     Shape("Perturbation", "u64 records", "u64 cost_ns", "u64 job_time_ns", "i64 slowest_start_ns = -1", "i64 agent_cpu_ns = -1"),
     Shape("Footer", "u64 start_ticks", "u64 stop_ticks", "[LaneTotals] lanes", "[ProcessEnd] processes", "u64 records", "u64 lost",
           "u64 unknown_records", "u64 bytes", "f64 record_cost_ns", "Perturbation perturbation"),
@@ -39,7 +46,7 @@ kDumpReader = Reader([
 ])
 
 kJobReader = Reader([
-    kClockCorrection, kHalfRef, kIterations, kSource,
+    kClockCorrection, kHalfRef, kIterations, kSource, kCall,
     Shape("Node", "str name", "str host", "str endpoint", "str dump", "ClockCorrection clock", "i64 best_rtt_ns", "u32 pings",
           "i64 start_delay_ns", "str error"),
     Shape("Rpc", "u64 trace_hi", "u64 trace_lo", "u64 span", "i32 parent = -1", "u8 state", "bool unfinished", "HalfRef client",
@@ -49,7 +56,7 @@ kJobReader = Reader([
           "i32 host_pid", "u64 bytes", "[Source] sources", "str executable"),
     Shape("JobIndex", "u32 version", "u32 min_reader", "str job", "str leader", "u64 capture_id", "bool corrected = 1", "[Node] nodes",
           "[Rpc] rpcs", "[ProcessVerdict] verdicts", "u64 joined_requests", "u64 joined_replies", "u64 orphans", "u64 cut",
-          "u64 unfinished", "u64 ambiguous", "u64 order_violations"),
+          "u64 unfinished", "u64 ambiguous", "u64 order_violations", "[Call] calls", "u32 frames"),
 ])
 
 kFates = ("Running", "Exited", "Killed", "Replaced")
@@ -57,4 +64,4 @@ kLevels = ("Absent", "Off", "Full", "Degraded", "NotInstrumented")
 kVerdicts = ("Captured", "NothingRecorded", "Exited", "Killed", "Hung", "Refused", "Unreachable", "NotInjected")
 kRpcStates = ("Joined", "Orphan", "Cut")
 kModes = ("unknown", "sync", "async", "async_jit", "remote", "fetch", "internal")
-kStatuses = ("ok", "error", "timeout", "peer gone")
+kStatuses = ("ok", "error", "timeout", "peer gone", "cancelled", "sent")

@@ -143,28 +143,16 @@ TEST_SUITE("unit") {
     }
 
     TEST_CASE("ping: an epoch ends when further pings no longer help") {
-        int sent = 0;
-        const auto samples = ping_epoch(
-            [&]() -> ringside::schema::Result<PingSample> {
-                ++sent;
-                return PingSample{{kEpoch}, {kEpoch}, {kEpoch + (sent == 5 ? 50'000 : 90'000)}};
-            },
-            PingPlan{});
-        REQUIRE(samples);
-        CHECK(samples->size() == 5 + PingPlan{}.idle);  // the fifth was the quickest
+        PingEpoch epoch{PingPlan{}};
+        for (int sent = 1; !epoch.done(); ++sent)
+            epoch.add({{kEpoch}, {kEpoch}, {kEpoch + (sent == 5 ? 50'000 : 90'000)}});
+        CHECK(epoch.samples().size() == 5 + PingPlan{}.idle);  // the fifth was the quickest
     }
 
-    TEST_CASE("ping: a first failure is the epoch's, a later one ends it") {
-        int sent = 0;
-        const auto send = [&]() -> ringside::schema::Result<PingSample> {
-            if (++sent % 4 == 0)
-                return ringside::schema::Error{ringside::schema::ErrorCode::kNoAgent, "gone"};
-            return PingSample{{0}, {0}, {10}};
-        };
-        const auto first = ping_epoch(send, PingPlan{});
-        REQUIRE(first);
-        CHECK(first->size() == 3);
-        sent = 3;
-        CHECK(!ping_epoch(send, PingPlan{}));
+    TEST_CASE("ping: an epoch in which each ping is quicker than the last ends at its most") {
+        PingEpoch epoch{PingPlan{}};
+        for (std::int64_t rtt = 1'000'000'000; !epoch.done(); rtt = rtt * 9 / 10)
+            epoch.add({{kEpoch}, {kEpoch}, {kEpoch + rtt}});
+        CHECK(epoch.samples().size() == PingPlan{}.most);
     }
 }

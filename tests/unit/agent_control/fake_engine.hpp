@@ -145,7 +145,8 @@ public:
         status.directory = options_.root + "/" + options_.job;
         return status;
     }
-    std::vector<ProcessReport> processes() const override { return processes_to_give; }
+    void set_memory(const MemoryOptions& memory) override { options_.memory = memory; }
+    std::vector<ProcessReport> processes() override { return processes_to_give; }
     const Calibration& calibration() const override { return calibration_; }
     Nanoseconds node_now() const override {
         return node_time(calibration_, schema::read_ticks(schema::TicksSource::kMonotonic));

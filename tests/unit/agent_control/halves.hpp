@@ -1,8 +1,13 @@
 // Captures for the join's tests, made by hand: a job that is written down as calls, seen by nodes whose clocks are skewed.
 #pragma once
 
+#include <algorithm>
+#include <compare>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "agent/correlate/halves.hpp"
@@ -68,6 +73,69 @@ inline Half client(const std::string& self, const std::string& peer, std::uint64
 inline Half server(const std::string& self, const std::string& peer, std::uint64_t wire_id,
                    std::int64_t begin_ticks, std::int64_t end_ticks) {
     return half(true, self, peer, wire_id, begin_ticks, end_ticks);
+}
+
+/// A half by its place in the input.
+struct HalfIndex {
+    std::uint32_t node = 0;
+    std::uint32_t half = 0;
+    auto operator<=>(const HalfIndex&) const = default;
+};
+
+struct Call {
+    std::optional<HalfIndex> client;
+    std::optional<HalfIndex> server;
+    schema::TraceId trace;
+    fbs::Call told;
+    RpcState state() const { return told.state(); }
+    auto order() const {
+        const bool called = client.has_value();
+        return std::tuple(called ? told.client_begin_ns() : told.server_begin_ns(),
+                          called ? *client : *server, called);
+    }
+};
+
+/// What the join told, in the order of their begins.
+class Calls final : public CallSink {
+public:
+    explicit Calls(const std::vector<NodeCapture>& nodes) {
+        for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+            for (std::uint32_t h = 0; h < nodes[n].halves.size(); ++h) {
+                const Half& half = nodes[n].halves[h];
+                places_[{n, half.process, half.lane.index, half.position}] = {n, h};
+            }
+        }
+    }
+    void add(const fbs::Call& call) override {
+        told.push_back(
+            {at(call.client()), at(call.server()), {call.trace_hi(), call.trace_lo()}, call});
+    }
+    void sort() {
+        std::sort(told.begin(), told.end(),
+                  [](const Call& a, const Call& b) { return a.order() < b.order(); });
+    }
+    std::vector<Call> told;
+
+private:
+    std::optional<HalfIndex> at(const fbs::HalfRef& ref) const {
+        if (ref.node() == kNoNode) return std::nullopt;
+        return places_.at({ref.node(), ref.process(), ref.lane(), ref.position()});
+    }
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t>, HalfIndex>
+        places_;
+};
+
+struct JoinResult {
+    std::vector<Call> calls;
+    JoinCounts counts;
+};
+
+inline JoinResult joined(const std::vector<NodeCapture>& nodes,
+                         const JoinOptions& options = {7, true}) {
+    Calls calls(nodes);
+    const JoinCounts counts = join(nodes, options, calls);
+    calls.sort();
+    return {std::move(calls.told), counts};
 }
 
 }  // namespace ringside::agent::test

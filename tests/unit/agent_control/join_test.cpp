@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <random>
 
-#include "agent/correlate/job_writer.hpp"
 #include "agent/correlate/join.hpp"
 #include "halves.hpp"
 
@@ -22,10 +21,6 @@ std::vector<NodeCapture> two_nodes(std::int64_t skew_ns = 0, std::int64_t bound_
     return nodes;
 }
 
-JoinResult joined(const std::vector<NodeCapture>& nodes) {
-    return join(nodes, JoinOptions{7, true});
-}
-
 }  // namespace
 
 TEST_SUITE("unit") {
@@ -41,14 +36,14 @@ TEST_SUITE("unit") {
         const JoinResult result = joined(nodes);
         REQUIRE(result.calls.size() == 1);
         const Call& call = result.calls[0];
-        CHECK(call.state == RpcState::kJoined);
-        CHECK(call.reply);
+        CHECK(call.state() == RpcState::Joined);
+        CHECK(call.told.reply());
         CHECK(call.client == HalfIndex{0, 0});
         CHECK(call.server == HalfIndex{1, 0});
-        CHECK(call.client_begin_ns == kTrueStart + 10 * kMs);
-        CHECK(call.server_begin_ns == kTrueStart + 11 * kMs);
-        CHECK(call.server_end_ns == kTrueStart + 13 * kMs);
-        CHECK(call.client_end_ns == kTrueStart + 14 * kMs);
+        CHECK(call.told.client_begin_ns() == kTrueStart + 10 * kMs);
+        CHECK(call.told.server_begin_ns() == kTrueStart + 11 * kMs);
+        CHECK(call.told.server_end_ns() == kTrueStart + 13 * kMs);
+        CHECK(call.told.client_end_ns() == kTrueStart + 14 * kMs);
         CHECK(call.trace.valid());
         CHECK(result.counts.joined_requests == 1);
         CHECK(result.counts.joined_replies == 1);
@@ -62,8 +57,8 @@ TEST_SUITE("unit") {
         nodes[1].halves.push_back(server("worker1", "worker0", 0, 11 * kMs, 90 * kMs));
         const JoinResult result = joined(nodes);
         REQUIRE(result.calls.size() == 1);
-        CHECK(result.calls[0].state == RpcState::kJoined);
-        CHECK_FALSE(result.calls[0].reply);
+        CHECK(result.calls[0].state() == RpcState::Joined);
+        CHECK_FALSE(result.calls[0].told.reply());
         CHECK(result.counts.joined_replies == 0);
         CHECK(result.counts.order_violations == 0);
     }
@@ -169,7 +164,7 @@ TEST_SUITE("unit") {
         CHECK(result.counts.joined_replies == 0);
         CHECK(result.counts.unfinished == 1);
         CHECK(result.counts.orphans == 2);
-        CHECK(result.calls[0].unfinished);
+        CHECK(result.calls[0].told.unfinished());
     }
 
     TEST_CASE("join: a killed caller leaves its call unfinished") {
@@ -195,7 +190,7 @@ TEST_SUITE("unit") {
         CHECK(result.counts.joined_replies == 2);
         CHECK(result.counts.ambiguous == 0);
         for (const Call& call : result.calls) {
-            CHECK(call.server_begin_ns - call.client_begin_ns == kMs);
+            CHECK(call.told.server_begin_ns() - call.told.client_begin_ns() == kMs);
             CHECK(call.client->half == call.server->half);
         }
         CHECK(result.calls[0].trace != result.calls[1].trace);
@@ -270,14 +265,14 @@ TEST_SUITE("unit") {
             nodes[0].halves.push_back(client("worker0", to, i, t, t + 400'000));
             nodes[i % 2 + 1].halves.push_back(server(to, "worker0", i, t + 100'000, t + 300'000));
         }
-        const JoinResult corrected = join(nodes, {7, true});
+        const JoinResult corrected = joined(nodes);
         CHECK(corrected.counts.joined_replies == 10);
         CHECK(corrected.counts.order_violations == 0);
-        const JoinResult raw = join(nodes, {7, false});
+        const JoinResult raw = joined(nodes, {7, false});
         CHECK(raw.counts.joined_replies == 10);
         CHECK(raw.counts.order_violations == 10);
         CHECK(std::any_of(raw.calls.begin(), raw.calls.end(), [](const Call& call) {
-            return call.client_end_ns < call.server_begin_ns;
+            return call.told.client_end_ns() < call.told.server_begin_ns();
         }));
     }
 

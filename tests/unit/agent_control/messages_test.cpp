@@ -1,6 +1,8 @@
 // Every message goes there and back; whatever else arrives is refused and never followed.
 #include <doctest/doctest.h>
 
+#include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -122,6 +124,19 @@ std::vector<MessageBytes> one_of_each() {
     iterations.slowest_ns = 12345678901234;
     add(fbs::IterationsRequestT{});
     add(iterations);
+    fbs::PeersRequestT peers;
+    peers.job = "4242_7";
+    fbs::PeersReplyT known;
+    known.noted.push_back(made<fbs::NotedAgentT>());
+    known.noted[0]->endpoint = "tcp://10.0.0.1:20001";
+    known.nodes.push_back(made<fbs::SlurmNodeT>());
+    known.nodes[0]->address = "10.0.0.2";
+    add(std::move(peers));
+    add(std::move(known));
+    fbs::FetchReplyT part;
+    part.data = {1, 2, 3};
+    add(fbs::FetchRequestT{});
+    add(std::move(part));
     return all;
 }
 
@@ -201,6 +216,56 @@ TEST_SUITE("unit") {
         const auto message = unpack_message({builder.GetBufferPointer(), builder.GetSize()});
         REQUIRE_FALSE(message);
         CHECK(message.error().code == ErrorCode::kInput);
+    }
+
+    TEST_CASE("messages: one process told many times, with its texts, is refused") {
+        for (const std::uint32_t times : {1u, 20'000u}) {
+            flatbuffers::FlatBufferBuilder builder;
+            const auto words = builder.CreateVector(
+                std::vector(10, builder.CreateString(std::string(times == 1 ? 10 : 10'000, 'x'))));
+            fbs::ProcessBuilder process(builder);
+            process.add_command_line(words);
+            const auto status = fbs::CreateProcessStatus(builder, process.Finish());
+            const auto all = builder.CreateVector(std::vector(times, status));
+            const auto reply = fbs::CreateProcessesReply(builder, 0, all).Union();
+            // Room for so many tables.
+            const auto padding = builder.CreateString(std::string(times == 1 ? 200 : 1 << 20, ' '));
+            static_cast<void>(padding);
+            fbs::FinishMessageBuffer(
+                builder, fbs::CreateMessage(builder, 1, 1, fbs::Content::ProcessesReply, reply));
+            CHECK(static_cast<bool>(unpack_message(
+                      {builder.GetBufferPointer(), builder.GetSize()})) == (times == 1));
+        }
+    }
+
+    TEST_CASE("messages: 8-byte numbers that lie at a multiple of 4 alone are refused") {
+        fbs::ProcessesReplyT reply;
+        reply.processes.push_back(std::make_unique<fbs::ProcessStatusT>());
+        reply.processes[0]->process = std::make_unique<fbs::ProcessT>();
+        reply.processes[0]->process->losses_before = {1, 2, 3};
+        const MessageBytes good = pack(1, std::move(reply));
+        CHECK(unpack_message(good));
+        const auto* losses = fbs::GetMessage(good.data())
+                                 ->content_as_ProcessesReply()
+                                 ->processes()
+                                 ->Get(0)
+                                 ->process()
+                                 ->losses_before();
+        // A vector of one, four bytes further on: its length is the low half of the first number.
+        const std::size_t at = static_cast<std::size_t>(losses->Data() - good.data());
+        MessageBytes moved = good;
+        const auto* word = reinterpret_cast<const std::uint8_t*>(losses);
+        bool found = false;
+        for (std::size_t i = 0; i + 4 <= at && !found; i += 2) {
+            std::uint32_t offset = 0;
+            std::memcpy(&offset, good.data() + i, sizeof offset);
+            if (good.data() + i + offset != word) continue;
+            offset += 4;
+            std::memcpy(moved.data() + i, &offset, sizeof offset);
+            found = true;
+        }
+        REQUIRE(found);
+        CHECK_FALSE(unpack_message(moved));
     }
 
     TEST_CASE("messages: one without a version, or of a kind that is not known, is refused") {

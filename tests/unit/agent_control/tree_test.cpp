@@ -1,4 +1,4 @@
-// Parents, trace ids, and the job index that carries them.
+// What a reader needs to make trees of calls, and the job index that carries it.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -45,110 +45,123 @@ std::vector<std::uint8_t> read_file(const std::string& path) {
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+/// The frames of an index, each whole and verified.
+std::vector<const fbs::JobIndex*> frames_of(const std::vector<std::uint8_t>& file) {
+    std::vector<const fbs::JobIndex*> frames;
+    std::size_t at = 0;
+    while (at < file.size()) {
+        ringside::schema::FrameHeader frame{};
+        REQUIRE(file.size() - at > sizeof frame);
+        std::memcpy(&frame, file.data() + at, sizeof frame);
+        const std::uint8_t* body = file.data() + at + sizeof frame;
+        CHECK(frame.magic == ringside::schema::kJobFrameMagic);
+        REQUIRE(file.size() - at - sizeof frame >= frame.length);
+        CHECK(frame.checksum == XXH3_64bits(body, frame.length));
+        flatbuffers::Verifier verifier(body, frame.length);
+        REQUIRE(fbs::VerifyJobIndexBuffer(verifier));
+        frames.push_back(fbs::GetJobIndex(body));
+        at += sizeof frame + frame.length + ringside::schema::frame_padding(frame.length);
+    }
+    CHECK(at == file.size());
+    return frames;
+}
+
 }  // namespace
 
 TEST_SUITE("unit") {
-    TEST_CASE("tree: parents over three nodes, one trace id a tree") {
+    TEST_CASE("tree: a call names the key of what its process was serving, and its own") {
         const auto nodes = chains();
-        const JoinResult result = join(nodes, {7, true});
+        const JoinResult result = joined(nodes);
         REQUIRE(result.calls.size() == 4);
         for (const std::size_t root : {0, 2}) {
-            CHECK(result.calls[root].parent == -1);
-            CHECK(result.calls[root + 1].parent == static_cast<int>(root));
-            CHECK(result.calls[root].trace == result.calls[root + 1].trace);
-            CHECK(result.calls[root].trace.valid());
+            CHECK(result.calls[root].told.parent_key() == 0);
+            CHECK(result.calls[root].told.key() != 0);
+            CHECK(result.calls[root + 1].told.parent_key() == result.calls[root].told.key());
         }
+        CHECK(result.calls[0].trace.valid());
         CHECK(result.calls[0].trace != result.calls[2].trace);
-        CHECK(join(nodes, {8, true}).calls[0].trace != result.calls[0].trace);
+        CHECK(joined(nodes, {8, true}).calls[0].trace != result.calls[0].trace);
     }
 
-    TEST_CASE("tree: a wire's own trace id is kept, and its children's") {
+    TEST_CASE("tree: a wire's own trace id is kept") {
         auto nodes = chains();
         nodes[0].halves[0].id.trace = nodes[1].halves[0].id.trace = {11, 12};
-        const JoinResult result = join(nodes, {7, true});
-        CHECK(result.calls[0].state == RpcState::kJoined);
+        const JoinResult result = joined(nodes);
+        CHECK(result.calls[0].state() == RpcState::Joined);
         CHECK(result.calls[0].trace == ringside::schema::TraceId{11, 12});
-        CHECK(result.calls[1].trace == ringside::schema::TraceId{11, 12});
     }
 
-    TEST_CASE("tree: a parent that is cut is a parent all the same") {
-        auto nodes = chains();
-        nodes[0].halves.clear();
-        const JoinResult result = join(nodes, {7, true});
-        REQUIRE(result.calls.size() == 4);
-        CHECK_FALSE(result.calls[0].client);
-        CHECK(result.calls[1].parent == 0);
-        CHECK(result.calls[1].trace == result.calls[0].trace);
-    }
-
-    TEST_CASE("tree: a chain that bites its own tail is opened") {
-        std::vector<NodeCapture> nodes{node("a")};
-        nodes[0].processes.push_back(process(0, {"worker0"}));
-        for (std::uint64_t i = 0; i < 3; ++i) {
-            nodes[0].halves.push_back(client("worker0", "worker0", i, 10 * kMs, 20 * kMs));
-            nodes[0].halves.push_back(server("worker0", "worker0", i, 11 * kMs, 19 * kMs));
-            nodes[0].halves[2 * i + 1].key = i + 1;
-            nodes[0].halves[2 * i].parent_key = (i + 1) % 3 + 1;
-        }
-        const JoinResult result = join(nodes, {7, true});
-        REQUIRE(result.calls.size() == 3);
-        int roots = 0;
-        for (const Call& call : result.calls) {
-            roots += call.parent == -1 ? 1 : 0;
-            CHECK(call.trace == result.calls[0].trace);
-        }
-        CHECK(roots == 1);
-    }
-
-    TEST_CASE("job index: verifies, and says what the join found") {
+    TEST_CASE("job index: says what the join found, in a frame that verifies") {
         const Folder folder;
         auto nodes = chains();
         nodes[1].dump = "b.rsd";
         nodes[2].error = "lost on the way";
         nodes[0].halves.push_back(client("worker0", "elsewhere", 9, 10 * kMs, 20 * kMs));
-        const JoinResult result = join(nodes, {7, true});
-        const auto index = build_job_index({"job", "a", 7, true}, nodes, result);
-        REQUIRE(index);
-        const auto path = write_job_index(folder.path(), *index);
+        auto writer = IndexWriter::create(folder.path());
+        REQUIRE(writer);
+        const JoinCounts counts = join(nodes, {7, true}, **writer);
+        CHECK(::access((folder.path() + "/job.rsj.partial").c_str(), F_OK) == 0);
+        const auto path = (*writer)->finish({"job", "a", 7, true}, nodes, counts);
         REQUIRE(path);
         CHECK(*path == folder.path() + "/job.rsj");
         CHECK(::access((*path + ".partial").c_str(), F_OK) != 0);
 
         const auto file = read_file(*path);
-        ringside::schema::FrameHeader frame{};
-        REQUIRE(file.size() > sizeof frame);
-        CHECK(file.size() % 8 == 0);
-        std::memcpy(&frame, file.data(), sizeof frame);
-        CHECK(frame.magic == ringside::schema::kJobFrameMagic);
-        REQUIRE(frame.length == index->size());
-        const std::uint8_t* body = file.data() + sizeof frame;
-        CHECK(frame.checksum == XXH3_64bits(body, frame.length));
-        flatbuffers::Verifier verifier(body, frame.length);
-        REQUIRE(fbs::VerifyJobIndexBuffer(verifier));
-
-        const fbs::JobIndex* job = fbs::GetJobIndex(body);
+        const auto frames = frames_of(file);
+        REQUIRE(frames.size() == 1);
+        const fbs::JobIndex* job = frames[0];
+        CHECK(job->min_reader() == 2);
         CHECK(job->nodes()->size() == 3);
         CHECK(job->nodes()->Get(1)->clock()->offset_ns() == -1000 * kMs);
         CHECK(job->nodes()->Get(1)->dump()->str() == "b.rsd");
         CHECK(job->nodes()->Get(2)->error()->str() == "lost on the way");
         CHECK(job->verdicts()->size() == 3);
-        CHECK(job->rpcs()->size() == result.calls.size());
+        CHECK(job->calls()->size() == 5);
         CHECK(job->joined_requests() == 4);
         CHECK(job->cut() == 1);
-        for (std::uint32_t i = 0; i < job->rpcs()->size(); ++i) {
-            const fbs::Rpc* rpc = job->rpcs()->Get(i);
-            CHECK(rpc->parent() == result.calls[i].parent);
-            CHECK((rpc->server() != nullptr) == result.calls[i].server.has_value());
-            CHECK(rpc->client_begin_ns() == result.calls[i].client_begin_ns);
-            CHECK(rpc->reply() == result.calls[i].reply);
+    }
+
+    TEST_CASE("job index: many calls are many frames, the last one says how many") {
+        std::vector<NodeCapture> nodes{node("a")};
+        nodes[0].processes.push_back(process(0, {"worker0"}));
+        constexpr std::uint64_t kCalls = 20'000;
+        for (std::uint64_t i = 0; i < kCalls; ++i) {
+            const auto begin = static_cast<std::int64_t>(10 * kMs + i * 1000);
+            nodes[0].halves.push_back(client("worker0", "worker0", i, begin, begin + 900));
+            nodes[0].halves.push_back(server("worker0", "worker0", i, begin + 100, begin + 800));
         }
+        IndexWriter writer;
+        const JoinCounts counts = join(nodes, {7, true}, writer);
+        REQUIRE(writer.finish({"job", "a", 7, true}, nodes, counts));
+        const auto bytes = writer.take_bytes();
+        const auto frames = frames_of(bytes);
+        REQUIRE(frames.size() > 1);
+        std::size_t calls = 0;
+        for (const fbs::JobIndex* frame : frames) {
+            CHECK(frame->min_reader() == 2);
+            CHECK((frame == frames.back()) == (frame->nodes() != nullptr));
+            calls += frame->calls()->size();
+        }
+        CHECK(calls == kCalls);
+        CHECK(frames.back()->frames() == frames.size());
+        CHECK(counts.joined_replies == kCalls);
+    }
+
+    TEST_CASE("job index: without calls an older reader will do") {
+        const std::vector<NodeCapture> nodes{node("a")};
+        IndexWriter writer;
+        REQUIRE(writer.finish({"job", "a", 7, true}, nodes, {}));
+        const auto bytes = writer.take_bytes();
+        CHECK(frames_of(bytes).at(0)->min_reader() == 1);
     }
 
     TEST_CASE("job index: without the correction its nodes have none") {
         const auto nodes = chains();
-        const auto index = build_job_index({"job", "a", 7, false}, nodes, join(nodes, {7, false}));
-        REQUIRE(index);
-        const fbs::JobIndex* job = fbs::GetJobIndex(index->data());
+        IndexWriter writer;
+        const JoinCounts counts = join(nodes, {7, false}, writer);
+        REQUIRE(writer.finish({"job", "a", 7, false}, nodes, counts));
+        const auto bytes = writer.take_bytes();
+        const fbs::JobIndex* job = frames_of(bytes).at(0);
         CHECK_FALSE(job->corrected());
         CHECK(job->nodes()->Get(1)->clock()->offset_ns() == 0);
         CHECK(job->order_violations() == 4);
@@ -157,9 +170,15 @@ TEST_SUITE("unit") {
     TEST_CASE("job index: a folder that is not there leaves nothing, and says so") {
         const Folder folder;
         const std::string missing = folder.path() + "/missing";
-        const auto path = write_job_index(missing, std::vector<std::uint8_t>(16));
-        REQUIRE_FALSE(path);
-        CHECK(path.error().message.find(missing) != std::string::npos);
+        const auto writer = IndexWriter::create(missing);
+        REQUIRE_FALSE(writer);
+        CHECK(writer.error().message.find(missing) != std::string::npos);
         CHECK(::access(missing.c_str(), F_OK) != 0);
+    }
+
+    TEST_CASE("job index: one that is not finished leaves nothing") {
+        const Folder folder;
+        { REQUIRE(IndexWriter::create(folder.path())); }
+        CHECK(::access((folder.path() + "/job.rsj.partial").c_str(), F_OK) != 0);
     }
 }

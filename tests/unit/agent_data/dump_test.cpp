@@ -149,7 +149,7 @@ TEST_CASE("dump: a bound is kept, footer included, and said") {
     auto writer = DumpWriter::create({top.path(), "name", "node", kBound});
     REQUIRE(writer);
     (*writer)->header({});
-    (*writer)->reserve_footer(1, 1);
+    (*writer)->reserve_end(1, 1, 0);
     std::uint64_t kept = 0, lost = 0;
     for (std::uint64_t i = 0; i < 50; ++i)
         (write(**writer, make_block(i * 100, 100)) ? kept : lost) += 100;
@@ -163,6 +163,35 @@ TEST_CASE("dump: a bound is kept, footer included, and said") {
     CHECK_MESSAGE(dump.good, dump.fault);
     CHECK(dump.records.size() == kept);
     CHECK(dump.footer.lost == lost);
+}
+
+TEST_CASE("dump: a bound is kept where a process has a last word after it was reached") {
+    TemporaryDirectory top;
+    ProcessFacts process;
+    process.segment.command_line = {std::string(700, 'c')};
+    ProcessFacts ended = process;
+    ended.end = ProcessEndFacts{};
+    ended.end->losses.assign(16, 1);
+    ended.end_reason = std::string(80, 'r');
+    std::uint64_t greatest = 0;
+    // Bounds of all distances to the last block's end.
+    for (std::uint64_t bound = 20000; bound < 21000; bound += 20) {
+        const std::string name = std::to_string(bound);
+        auto writer = DumpWriter::create({top.path(), name, "node", bound});
+        REQUIRE(writer);
+        (*writer)->header({});
+        (*writer)->process(process);
+        (*writer)->reserve_end(1, 1, 1);
+        std::uint64_t kept = 0;
+        for (std::uint64_t i = 0; i < 500; ++i)
+            kept += write(**writer, make_block(i * 10, 10)) ? 10 : 0;
+        (*writer)->process(ended);
+        const DumpReceipt receipt = (*writer)->finish(footer_of(kept, 5000 - kept));
+        CHECK(receipt.bytes <= bound);
+        greatest = std::max(greatest, receipt.bytes);
+    }
+    // It is not kept by leaving much free.
+    CHECK(greatest > 19000);
 }
 
 TEST_CASE("dump: when the disk is full the partial file stays, whole frames only, and says so") {

@@ -209,3 +209,73 @@ TEST_CASE("engine: who comes into a capture of chosen ones is flagged, and its v
     CHECK(report.processes[1].pid == 2);
     CHECK(report.processes[1].reason.find("it came during a capture") != std::string::npos);
 }
+
+TEST_CASE("selection: who has a framework and a place keeps it; one without gives way") {
+    Choice choice({{}, {}, {}, 1});
+    const auto shell = std::pair(id_of(1), process(1, 0, false));
+    const auto python = std::pair(id_of(2), process(2, 5, true));
+    const auto earlier_rank = std::pair(id_of(3), process(3, 0, true));
+    choice.decide(There{shell});
+    CHECK(choice.means(shell.first, shell.second));
+    choice.decide(There{shell, python});
+    CHECK(choice.means(python.first, python.second));
+    CHECK_FALSE(choice.means(shell.first, shell.second));
+    CHECK(choice.left_out() == 0);
+    for (int round = 0; round < 2; ++round) {
+        choice.decide(There{shell, earlier_rank, python});
+        CHECK(choice.means(python.first, python.second));
+        CHECK(choice.left_out() == 1);
+    }
+}
+
+TEST_CASE("engine: a limit's place is for who finds a framework, whenever it comes") {
+    Node node;
+    node.open();
+    FakeSegment shell(node.job, spec(1));
+    make(shell, 0, "/bin/sh");
+    REQUIRE(node.sees(1));
+    CaptureRequest request = Node::request();
+    request.selection.limit = 1;
+    REQUIRE(node.engine->prepare(request));
+    CHECK(shell.header()->selected.load() == 1);
+    REQUIRE(node.engine->begin(request.id, node.engine->node_now()));
+    // It comes without one, and has to wait for it; then the shell gives its place away.
+    FakeSegment python(node.job, spec(2)), second(node.job, spec(3));
+    make(python, 3, "/opt/python3.11");
+    const FakeShim shim(node.job, python);
+    REQUIRE(node.sees(2));
+    CHECK(python.header()->selected.load() == 0);
+    python.set_level(schema::SourceId::kTorch, schema::SourceLevel::kFull, "");
+    CHECK(eventually([&] { return python.header()->selected.load() == 1; }));
+    CHECK(shell.header()->selected.load() == 0);
+    make_rank(second, 0);
+    REQUIRE(node.sees(3));
+    CHECK(eventually([&] { return node.engine->status().processes == 3; }));
+    const CaptureReport report = node.stop();
+    CHECK(pids_of(report) == std::vector<int>{1, 2});
+    CHECK(report.left_out == 1);
+    CHECK(second.header()->selected.load() == 0);
+    for (const ProcessReport& one : report.processes) {
+        CHECK(one.verdict == (one.pid == 2 ? Verdict::kCaptured : Verdict::kNothingRecorded));
+    }
+}
+
+TEST_CASE(
+    "engine: one that finds a framework when a limit's places are taken is left out, and counted") {
+    Node node;
+    node.open();
+    FakeSegment first(node.job, spec(1)), late(node.job, spec(2));
+    make(first, 0, "/opt/python3.11");
+    make(late, 1, "/opt/python3.11");
+    REQUIRE(node.sees(2));
+    CaptureRequest request = Node::request();
+    request.selection.limit = 1;
+    REQUIRE(node.engine->prepare(request));
+    CHECK(first.header()->selected.load() == 1);
+    late.set_level(schema::SourceId::kTorch, schema::SourceLevel::kOff, "");
+    CHECK(eventually([&] { return late.header()->selected.load() == 1; }));
+    first.set_level(schema::SourceId::kTorch, schema::SourceLevel::kOff, "");
+    const CaptureReport report = node.stop();
+    CHECK(pids_of(report) == std::vector<int>{2});
+    CHECK(report.left_out == 1);
+}

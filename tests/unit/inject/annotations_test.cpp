@@ -33,7 +33,7 @@ using test::SegmentView;
 namespace {
 
 const schema::AttributeEntry& entry_of(AttributeId id) {
-    return reinterpret_cast<const schema::AttributeEntry*>(inject::g_process.base +
+    return reinterpret_cast<const schema::AttributeEntry*>(inject::segment_base() +
                                                            schema::kAttributesOffset)[id.value - 1];
 }
 

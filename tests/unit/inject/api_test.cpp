@@ -16,6 +16,7 @@ using test::Sandbox;
 using test::SegmentView;
 
 extern "C" const ringside_functions* ringside_api(std::uint32_t bytes);
+extern "C" const ringside_functions* ringside_grpc_api(std::uint32_t bytes);
 
 namespace {
 
@@ -157,6 +158,31 @@ TEST_CASE("api: servers nest: each end gives the thread back what it served befo
         const ringside_call none = ringside_server_begin(nullptr, nullptr);
         EXPECT(none.key != 0 && none.id.span == 0);
     });
+}
+
+TEST_CASE(
+    "api: halves that are told of gRPC are gRPC's, and a call keeps the id that its program gave "
+    "it") {
+    Sandbox box;
+    box.control().source_mask.store(1u << static_cast<std::uint32_t>(schema::SourceId::kGrpc));
+    box.set_capture(true);
+    const pid_t pid = box.run([&] {
+        EXPECT(box.load());
+        const ringside_functions* grpc = ringside_grpc_api(sizeof(ringside_functions));
+        const ringside_rpc what = rpc("m");
+        EXPECT(ringside_client_begin(&what).key == 0);  // the API's own are left out
+        ringside_call call = call_of(1, 2, 3);
+        grpc->client_begin(&what, &call);
+        EXPECT(call.key != 0 && same(call.id, ringside_request{1, 2, 3}));
+        grpc->client_end(&call, RINGSIDE_CANCELLED, 0);
+    });
+    const auto records = SegmentView(box.segment_of(pid)).records(0);
+    REQUIRE(records.size() == 2);
+    for (const auto& record : records)
+        CHECK(schema::record_source(schema::RecordHeader::unpack(record.words[0]).flags) ==
+              schema::SourceId::kGrpc);
+    CHECK((records[0].words[4] == 1 && records[0].words[5] == 2 && records[0].words[6] == 3));
+    CHECK((records[1].words[3] >> 56) == RINGSIDE_CANCELLED);
 }
 
 TEST_CASE("api: iterations are counted by name, and anew in each capture") {

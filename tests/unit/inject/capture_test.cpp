@@ -227,6 +227,32 @@ TEST_CASE("helper: it follows the word, prepares while nothing runs, and takes n
     });
 }
 
+TEST_CASE(
+    "helper: a process that is chosen while a capture runs attaches when it is woken, not before") {
+    Sandbox box;
+    box.control();
+    box.run([&] {
+        load(box);
+        inject::ensure_helper_thread();
+        EXPECT(eventually([] { return g_prepared == 1; }));
+        const SegmentView view(box.segments()[0]);
+        const std::uint32_t on = box.set_capture(true, true);
+        EXPECT(eventually([&] { return inject::acted_word() == on; }));
+        EXPECT(g_attached == 0);
+        EXPECT(view.header().attached_word.load() != on);
+        view.header().selected.store(1);
+        EXPECT(eventually([&] {
+            box.wake();
+            return view.header().attached_word.load() == on;
+        }));
+        EXPECT(g_attached == 1);
+        EXPECT(view.header().capture_clock.ticks != 0);
+        const std::uint32_t off = box.set_capture(false);
+        EXPECT(eventually([&] { return view.header().attached_word.load() == off; }));
+        EXPECT(g_detached == 1);
+    });
+}
+
 TEST_CASE("helper: woken, it looks at objects that were loaded while a capture runs") {
     Sandbox box;
     box.set_capture(true);

@@ -40,10 +40,10 @@ TEST_CASE("fork: the child records into a segment of its own, the parent's stays
         EXPECT(box.load());
         inject::watch_forks();
         mark("parent", 1);
-        const std::byte* base = inject::g_process.base;
+        const std::byte* base = inject::segment_base();
         const pid_t forked = fork();
         if (forked == 0) {
-            EXPECT(inject::g_process.base == base);
+            EXPECT(inject::segment_base() == base);
             mark("child", 2);
             mark("parent", 3);
             _exit(0);

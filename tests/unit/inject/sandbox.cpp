@@ -167,8 +167,12 @@ std::uint32_t Sandbox::set_capture(bool on, bool selected_only) {
     const std::uint32_t generation = schema::CaptureWord::unpack(word.load()).generation + 1;
     const std::uint32_t next = schema::CaptureWord{on, selected_only, generation}.pack();
     word.store(next, std::memory_order_release);
-    syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX);
+    wake();
     return next;
+}
+
+void Sandbox::wake() {
+    syscall(SYS_futex, &control().capture_word, FUTEX_WAKE, INT_MAX);
 }
 
 bool Sandbox::load() const {

@@ -79,6 +79,8 @@ public:
     schema::ControlPage& control();
     /// The agent's store: another generation, on or off; wakes who waits.
     std::uint32_t set_capture(bool on, bool selected_only = false);
+    /// Whoever waits for the word, without a change of it.
+    void wake();
 
     /// The shim's constructor without sources: in a child.
     bool load() const;

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "inject/sources/torch/pools.hpp"
-#include "inject/sources/torch/wrapped_function.hpp"
+#include "inject/core/pools.hpp"
+#include "inject/core/wrapped_function.hpp"
 
 namespace {
 
-using namespace ringside::inject::torch;
+using namespace ringside::inject;
 
 KeyedTable<std::uint64_t, 2> g_table;
 KeyedTable<std::uint64_t, 64> g_shared;

@@ -20,16 +20,19 @@ namespace {
 
 /// A home with a key, and an agent of job 4242 that other hosts may ask.
 struct Rig {
-    Rig() {
+    /// @param member  the job by which it is noted itself; empty: not at all
+    explicit Rig(const std::string& member = "") {
         ::setenv("HOME", folder.path().c_str(), 1);
         ::setenv("RINGSIDE_DIR", (folder.path() + "/none").c_str(), 1);
         ::unsetenv("RINGSIDE_KEY");
         const auto ports = agent::rendezvous_ports("4242");
         key = *agent::job_key(*agent::find_or_make_key(""), "4242");
         auto bound = agent::Server::bind(
-            engine, {.endpoint = "ipc://" + folder.path() + "/agent.sock",
-                     .version = "test",
-                     .far = agent::FarSetup{"127.0.0.1", {ports.begin(), ports.end()}, key}});
+            engine,
+            {.endpoint = "ipc://" + folder.path() + "/agent.sock",
+             .version = "test",
+             .far = agent::FarSetup{
+                 "127.0.0.1", {ports.begin(), ports.end()}, key, {member, "own-name", ""}}});
         REQUIRE(bound);
         server = std::move(*bound);
         thread = std::thread([this] { server->serve(stop.fd()); });
@@ -121,4 +124,51 @@ TEST_CASE("job: a default key that can't be read is none; one that was named is 
     CHECK(find_job_agents("4242", "").error().code == schema::ErrorCode::kNoAgent);
     CHECK(find_job_agents("4242", path).error().code == schema::ErrorCode::kRefused);
     CHECK(find_job_agents("4242", "", {"ipc:///tmp/a.sock"}));
+}
+
+TEST_CASE(
+    "job: one agent tells of those that are noted where it is; it is itself where it was asked") {
+    Rig rig("4242");
+    const auto dead = rig.note("n9", kNobody), elsewhere = rig.note("own-name", kNobody);
+    const FakeSlurm slurm("", "");
+    const std::string with_port = rig.endpoint().substr(std::string("tcp://").size());
+    for (const std::string& named : {std::string("127.0.0.1"), with_port}) {
+        const auto agents = find_job_agents("4242", "", {}, named);
+        REQUIRE_MESSAGE(agents, (agents ? "" : agents.error().message));
+        CHECK(agents->endpoints == std::vector<std::string>{rig.endpoint(), kNobody});
+        CHECK(agents->key->secret_half == rig.key.secret_half);
+    }
+}
+
+TEST_CASE(
+    "job: one agent tells of the nodes that Slurm names, and of itself though nobody has noted "
+    "it") {
+    Rig rig("4242");
+    agent::forget_agent("4242", "own-name");
+    const FakeSlurm slurm("4242 4242 n1", "n1");
+    const std::string here = "ipc://" + rig.folder.path() + "/agent.sock";
+    // n1 is the same one by Slurm's name.
+    CHECK(find_job_agents("4242", "", {}, here)->endpoints == std::vector<std::string>{here});
+}
+
+TEST_CASE("job: who is asked for its peers and is none of the job's, or nobody, is an error") {
+    using schema::ErrorCode;
+    const auto code = [](const std::string& job, const std::string& named) {
+        return find_job_agents(job, "", {}, named).error().code;
+    };
+    const FakeSlurm slurm("", "");
+    SUBCASE("of no job") {
+        Rig rig;
+        CHECK(code("4242", rig.endpoint()) == ErrorCode::kNothingMatched);
+        CHECK(code("4242", kNobody) == ErrorCode::kNoAgent);
+        CHECK(code("4242", "ipc:relative") == ErrorCode::kUsage);
+        CHECK(code("../4242", rig.endpoint()) == ErrorCode::kUsage);
+        CHECK(code("5", rig.endpoint()) == ErrorCode::kRefused);
+        std::filesystem::remove(rig.folder.path() + "/.ringside/key");
+        CHECK(code("4242", rig.endpoint()) == ErrorCode::kRefused);
+    }
+    SUBCASE("of another job") {
+        Rig rig("77");
+        CHECK(code("4242", rig.endpoint()) == ErrorCode::kNothingMatched);
+    }
 }

@@ -44,8 +44,10 @@ TEST_CASE("sources: their names make a mask, none is all") {
     using ringside::tools::parse_sources;
     CHECK(*parse_sources("") == 0xffffffffu);
     CHECK(*parse_sources("torch") == 1u << 1);
+    CHECK(*parse_sources("grpc") == 1u << 3);
+    CHECK(*parse_sources("mpi") == 1u << 4);
     CHECK(*parse_sources("nvtx,itt") == (1u << 2 | 1u << 7));
-    for (const char* text : {"none", "torch,", "Torch", "all"}) {
+    for (const char* text : {"none", "torch,", "Torch", "all", "mpich", "torch,mpich"}) {
         CAPTURE(text);
         REQUIRE_FALSE(parse_sources(text));
         CHECK(parse_sources(text).error().code == ErrorCode::kUsage);

@@ -1,12 +1,12 @@
 // What Slurm's commands print, and how often they are asked.
-#include "tools/ringside/slurm.hpp"
+#include "agent/control/slurm_nodes.hpp"
 
 #include <doctest/doctest.h>
 
 #include "fake_slurm.hpp"
 
+using ringside::agent::slurm_nodes;
 using ringside::tools::FakeSlurm;
-using ringside::tools::slurm_nodes;
 
 TEST_CASE("slurm: each line's nodes with their addresses; all of them are asked for at once") {
     const FakeSlurm slurm("4242_1 4250 n[1-2]\n4242_2 4251 n2\n4242_3 4242 n[1-2]", "n1 n2");

@@ -75,7 +75,7 @@ std::map<Row, std::vector<Slice>> slices_of(const json& trace) {
     return rows;
 }
 
-/// Pairs of s and f by id, each inside a slice of its row, s first.
+/// Pairs of s and f by id, each inside a slice of its row, s the earlier one.
 std::size_t flows_of(const json& trace, const std::string& category) {
     const auto rows = slices_of(trace);
     const auto inside = [&](const json& event) {
@@ -90,7 +90,10 @@ std::size_t flows_of(const json& trace, const std::string& category) {
         if (event["ph"] == "s") {
             CHECK(starts.emplace(event["id"], event).second);
             CHECK(inside(event));
-        } else if (event["ph"] == "f") {
+        }
+    }
+    for (const json& event : trace["traceEvents"]) {
+        if (event["ph"] == "f") {
             REQUIRE(starts.contains(event["id"]));
             const json& start = starts[event["id"]];
             CHECK(event["bp"] == "e");

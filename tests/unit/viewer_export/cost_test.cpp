@@ -79,6 +79,6 @@ TEST_CASE("cost: a dump of before there were receipts claims none") {
     CHECK(cost_line(job).empty());
     const auto table = table_json(job, {});
     REQUIRE(table);
-    for (const json& node : json::parse(*table)["nodes"])
-        CHECK_FALSE(node.contains("perturbation"));
+    const json told = json::parse(*table);
+    for (const json& node : told["nodes"]) CHECK_FALSE(node.contains("perturbation"));
 }

@@ -125,8 +125,7 @@ TEST_CASE("damage: what is no dump is refused, an empty file and a directory wit
 TEST_CASE("damage: an index that is damaged is noted and left out, one that is newer is refused") {
     TemporaryDirectory directory;
     write_sample(directory.path());
-    auto index = IndexMaker({"alpha"}).flatbuffer();
-    auto framed = frame(ringside::schema::kJobFrameMagic, index.data(), index.size());
+    auto framed = IndexMaker({"alpha"}).bytes();
     framed[40] ^= 1;
     write_file(directory / "job.rsj", framed);
     const model::Job job = loaded(directory.path());

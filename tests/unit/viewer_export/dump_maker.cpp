@@ -64,10 +64,11 @@ std::uint64_t LaneMaker::op(const std::string& name, std::uint64_t begin, std::u
                 static_cast<std::uint64_t>(scope), 0, text});
 }
 
-std::uint64_t LaneMaker::memory(std::uint64_t ticks, std::uint64_t address, std::int64_t bytes) {
+std::uint64_t LaneMaker::memory(std::uint64_t ticks, std::uint64_t address, std::int64_t bytes,
+                                bool cuda) {
     dump_.attributes(totals_.process, schema::kMemoryName, "", "", 0, schema::PayloadType::kSigned);
     const std::uint64_t kind = schema::RecordHeader{
-        RecordKind::kMark, 1, schema::record_flags(schema::SourceId::kTorch, 0),
+        RecordKind::kMark, 1, schema::record_flags(schema::SourceId::kTorch, cuda ? 1 : 0),
         schema::NameId{dump_.name(
             totals_.process,
             schema::kMemoryName)}}.pack();
@@ -89,9 +90,11 @@ std::uint64_t LaneMaker::rpc_begin(std::uint64_t ticks, const HalfSpec& half) {
     const auto id = [&](const std::string& text) {
         return static_cast<std::uint64_t>(text.empty() ? 0 : dump_.name(totals_.process, text));
     };
+    constexpr std::uint64_t kMpiForTorch = (4u ^ 1u) << 28;  // the header's source
     return raw(
-        {header(RecordKind::kRpcBegin, 0, half.function), ticks, half.key, 128, 0, 0, half.span,
-         half.parent_key, id(half.peer) | id(half.self) << 32, id(half.module), half.wire_id,
+        {header(RecordKind::kRpcBegin, 0, half.function) ^ (half.message ? kMpiForTorch : 0), ticks,
+         half.key, 128, 0, 0, half.span, half.parent_key, id(half.peer) | id(half.self) << 32,
+         pair(id(half.module), half.wire_type), half.wire_id,
          static_cast<std::uint64_t>(half.mode) | static_cast<std::uint64_t>(half.server) << 8 |
              static_cast<std::uint64_t>(static_cast<std::uint16_t>(half.self_id)) << 16 |
              0xffffull << 32});
@@ -359,15 +362,39 @@ int IndexMaker::single(fbs::HalfRef half, bool server, fbs::RpcState state, bool
     return static_cast<int>(index.rpcs.size()) - 1;
 }
 
-std::vector<std::uint8_t> IndexMaker::flatbuffer() const {
+namespace {
+
+std::vector<std::uint8_t> framed(const fbs::JobIndexT& index) {
     flatbuffers::FlatBufferBuilder builder;
     fbs::FinishJobIndexBuffer(builder, fbs::JobIndex::Pack(builder, &index));
-    return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+    return frame(schema::kJobFrameMagic, builder.GetBufferPointer(), builder.GetSize());
 }
 
-void IndexMaker::write(const std::filesystem::path& path) const {
-    const auto buffer = flatbuffer();
-    write_file(path, frame(schema::kJobFrameMagic, buffer.data(), buffer.size()));
+}  // namespace
+
+std::vector<std::uint8_t> IndexMaker::bytes() const {
+    return framed(index);
+}
+
+void IndexMaker::write_calls(const std::filesystem::path& path, const std::vector<fbs::Call>& calls,
+                             std::size_t in_frame) {
+    std::vector<std::uint8_t> file;
+    const auto add = [&](const fbs::JobIndexT& part) {
+        const auto bytes = framed(part);
+        file.insert(file.end(), bytes.begin(), bytes.end());
+    };
+    index.version = index.min_reader = 2;
+    index.frames = 1;
+    for (std::size_t at = 0; at < calls.size(); at += in_frame, ++index.frames) {
+        fbs::JobIndexT part;
+        part.version = part.min_reader = 2;
+        const auto first = calls.begin() + static_cast<std::ptrdiff_t>(at);
+        part.calls.assign(
+            first, first + static_cast<std::ptrdiff_t>(std::min(in_frame, calls.size() - at)));
+        add(part);
+    }
+    add(index);
+    write_file(path, file);
 }
 
 }  // namespace ringside::tests

@@ -19,6 +19,11 @@ namespace ringside::tests {
 
 inline constexpr std::int64_t kEpochNs = 1'700'000'000'000'000'000;
 
+/// Two numbers in one word of a record.
+constexpr std::uint64_t pair(std::uint64_t low, std::uint64_t high) {
+    return low | high << 32;
+}
+
 class DumpMaker;
 
 /// One half, as the shim writes it.
@@ -34,6 +39,8 @@ struct HalfSpec {
     schema::RpcMode mode = schema::RpcMode::kUnknown;
     std::uint64_t wire_id = 0;
     int self_id = -1;
+    bool message = false;  ///< of MPI; else of torch
+    std::uint32_t wire_type = 0;
 };
 
 /// The records of one lane. Each call returns the record's position.
@@ -47,8 +54,9 @@ public:
     std::uint64_t op(const std::string& name, std::uint64_t begin, std::uint64_t end,
                      std::int64_t sequence, std::uint32_t thread, std::uint32_t forward_thread = 0,
                      int scope = 0, const std::string& shapes = {});
-    /// Torch's mark of CPU memory that came, or went (negative).
-    std::uint64_t memory(std::uint64_t ticks, std::uint64_t address, std::int64_t bytes);
+    /// Torch's mark of memory that came, or went (negative).
+    std::uint64_t memory(std::uint64_t ticks, std::uint64_t address, std::int64_t bytes,
+                         bool cuda = false);
     std::uint64_t serve(std::uint64_t ticks, std::uint64_t key, bool again = false);
     std::uint64_t stop_serving(std::uint64_t ticks, bool again = false);
     std::uint64_t rpc_begin(std::uint64_t ticks, const HalfSpec& half);
@@ -118,6 +126,16 @@ public:
         end(process, fbs::Fate::Running, ticks);
         ends_.back()->iterations = std::make_unique<fbs::IterationsT>(iterations);
     }
+    /// The same, with a group that it is in.
+    void end(std::uint32_t process, std::uint64_t ticks, const fbs::GroupT& group) {
+        end(process, fbs::Fate::Running, ticks);
+        ends_.back()->groups.push_back(std::make_unique<fbs::GroupT>(group));
+    }
+    /// The process that had its end last was in this call then, of this group.
+    void waits(const fbs::OpenCallT& call, const fbs::GroupT& group) {
+        ends_.back()->open_calls.push_back(std::make_unique<fbs::OpenCallT>(call));
+        ends_.back()->groups.push_back(std::make_unique<fbs::GroupT>(group));
+    }
     std::uint32_t name(std::uint32_t process, const std::string& text);
     /// Gives a name its extras: of the records that bear it, from the next flush on.
     void attributes(std::uint32_t process, const std::string& text, const std::string& domain,
@@ -162,8 +180,12 @@ public:
     int single(fbs::HalfRef half, bool server, fbs::RpcState state, bool unfinished = false);
     fbs::JobIndexT index;
 
-    std::vector<std::uint8_t> flatbuffer() const;
-    void write(const std::filesystem::path& path) const;
+    /// The whole file.
+    std::vector<std::uint8_t> bytes() const;
+    void write(const std::filesystem::path& path) const { write_file(path, bytes()); }
+    /// As version 2 has it: these calls, so many in a frame, and the rest.
+    void write_calls(const std::filesystem::path& path, const std::vector<fbs::Call>& calls,
+                     std::size_t in_frame);
 };
 
 }  // namespace ringside::tests

@@ -2,8 +2,7 @@
 
 #include <string>
 
-#include "dump_maker.hpp"
-#include "schema/gpu_record.hpp"
+#include "gpu_dump.hpp"
 
 namespace ringside::tests {
 
@@ -13,13 +12,9 @@ using schema::RecordKind;
 
 constexpr std::uint64_t kUs = 1000;
 constexpr std::uint64_t kStepTicks = 250 * kUs;
-constexpr std::uint32_t kThread = 100;
 constexpr std::uint32_t kBackwardThread = 101;
 constexpr std::uint32_t kContext = 1;
-
-constexpr std::uint64_t pair(std::uint64_t low, std::uint64_t high) {
-    return low | high << 32;
-}
+constexpr int kStepsAChunk = 10'000;
 
 class Rank {
 public:
@@ -49,12 +44,15 @@ public:
         op("aten::relu", "cudaLaunchKernel", t + 35 * kUs);
         kernel("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi", t + 100 * kUs, 40, 7);
         op("c10d::allreduce_", "cudaLaunchKernel", t + 50 * kUs);
-        kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        kernel("_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE",
                t + 120 * kUs, 60, 20);
         backward_->op("MmBackward0", t + 70 * kUs, t + 90 * kUs, number, 2, 1, 1);
         call("cudaDeviceSynchronize", t + 190 * kUs, 40, ++correlation_);
         told_->gpu(RecordKind::kGpuSync, "",
                    {t + 190 * kUs, t + 230 * kUs, pair(correlation_, 0), pair(kContext, ~0u)}, 4);
+        // A chunk has a most that it may hold.
+        if (number % kStepsAChunk != kStepsAChunk - 1) return;
+        for (LaneMaker* lane : {thread_, backward_, told_}) lane->flush();
     }
 
     void boundary(std::uint64_t t, int number) {

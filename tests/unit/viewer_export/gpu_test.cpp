@@ -1,8 +1,7 @@
 // The GPU's records to a model: fields, the call, range and request that work belongs to, trimming.
 #include <doctest/doctest.h>
 
-#include "sample_job.hpp"
-#include "schema/gpu_record.hpp"
+#include "gpu_dump.hpp"
 
 using namespace ringside::tests;
 using namespace ringside::viewer_export;
@@ -13,23 +12,10 @@ using ringside::schema::RecordKind;
 
 namespace {
 
-constexpr std::uint64_t pair(std::uint32_t low, std::uint32_t high) {
-    return low | std::uint64_t{high} << 32;
-}
-
-/// A program's thread, and the thread that heard of what the GPU did.
-struct GpuDump {
-    GpuDump() : dump("alpha") {
-        dump.process(0, 4000);
-        thread = &dump.lane(0, 0, kThread);
-        told = &dump.lane(0, 1, kThread + 1);
-    }
-    void call(const std::string& name, std::uint64_t begin, std::uint64_t end,
-              std::uint32_t correlation, std::uint32_t tid = kThread) const {
-        told->gpu(RecordKind::kGpuApi, name, {begin, end, correlation, pair(tid, 211)});
-    }
-    void kernel(std::uint64_t begin, std::uint64_t end, std::uint32_t correlation) const {
-        told->gpu(RecordKind::kGpuKernel, "kernel", {begin, end, correlation});
+/// Cut to 1000 ticks, and to the iterations that were asked for.
+struct CutDump : GpuDump {
+    void kernel(std::uint64_t begin, std::uint64_t end, std::uint32_t number) const {
+        GpuDump::kernel("kernel", begin, end, number);
     }
     Job load(const fbs::IterationsT* iterations = nullptr) {
         if (iterations != nullptr) {
@@ -37,25 +23,18 @@ struct GpuDump {
         } else {
             dump.end(0, fbs::Fate::Running, 1000);
         }
-        dump.footer(1000);
-        dump.write(directory / "alpha.rsd");
-        return loaded(directory.path());
+        return GpuDump::load(1000);
     }
     std::string range_of(const Job& job, const GpuCall& call) const {
         if (call.range == kNone) return "none";
         return job.names[job.lanes[call.thread_lane].ranges[call.range].name];
     }
-    static constexpr std::uint32_t kThread = 100;
-    TemporaryDirectory directory;
-    DumpMaker dump;
-    LaneMaker* thread;
-    LaneMaker* told;
 };
 
 }  // namespace
 
 TEST_CASE("gpu: a kernel has its place, its shape and its times in nanoseconds of the node") {
-    GpuDump gpu;
+    CutDump gpu;
     gpu.told->gpu(RecordKind::kGpuKernel, "_Z3addPf",
                   {500, 600, pair(9, 1), pair(2, 7), pair(128, 3), pair(1, 256), pair(2, 4),
                    pair(64, 96), pair(40, 5), 77, 490});
@@ -79,7 +58,7 @@ TEST_CASE("gpu: a kernel has its place, its shape and its times in nanoseconds o
 }
 
 TEST_CASE("gpu: copies, memsets, waits, overheads and events have what their kinds have") {
-    GpuDump gpu;
+    CutDump gpu;
     gpu.told->gpu(
         RecordKind::kGpuCopy, "",
         {10, 20, pair(1, 2), pair(3, 4), 4096, 1 | 3 << 8 | 1 << 16 | 6ull << 32, 78, pair(0, 2)},
@@ -117,7 +96,7 @@ TEST_CASE("gpu: copies, memsets, waits, overheads and events have what their kin
 TEST_CASE(
     "gpu: work belongs to the first call with its correlation, to the range and the request of "
     "that call's thread") {
-    GpuDump gpu;
+    CutDump gpu;
     gpu.thread->serve(100, 7);
     gpu.thread->range("inner", 110, 190);
     gpu.thread->range("outer", 100, 290);
@@ -128,7 +107,7 @@ TEST_CASE(
     gpu.call("cudaLaunchKernel", 120, 128, 9);
     gpu.call("cudaFree", 200, 210, 10);
     gpu.call("cudaFree", 305, 306, 11);
-    gpu.call("cudaFree", 315, 316, 12, GpuDump::kThread + 7);
+    gpu.call("cudaFree", 315, 316, 12, kThread + 7);
     gpu.kernel(700, 800, 13);
     const Job job = gpu.load();
     REQUIRE(job.gpu_calls.size() == 5);
@@ -146,7 +125,7 @@ TEST_CASE(
 }
 
 TEST_CASE("gpu: of two processes with one correlation each has its own call") {
-    GpuDump gpu;
+    CutDump gpu;
     gpu.dump.process(1, 4001);
     LaneMaker& other = gpu.dump.lane(1, 0, 200);
     other.gpu(RecordKind::kGpuKernel, "kernel", {500, 600, 9});
@@ -168,7 +147,7 @@ TEST_CASE("gpu: iterations keep work with its call, and work without one by its 
     kept.asked = kept.count = 1;
     kept.begin_ticks = 200;
     kept.end_ticks = 300;
-    GpuDump gpu;
+    CutDump gpu;
     gpu.call("in", 290, 295, 1);
     gpu.kernel(400, 500, 1);
     gpu.call("before", 190, 195, 2);
@@ -186,17 +165,30 @@ TEST_CASE("gpu: iterations keep work with its call, and work without one by its 
 }
 
 TEST_CASE("gpu: a device that is told again and again is one device, as it was told last") {
-    GpuDump gpu;
+    CutDump gpu;
     for (std::uint64_t i = 0; i < 3; ++i)
         gpu.told->gpu(RecordKind::kGpuDevice, "H100", {100 + i, 80 + i, pair(0, 132), pair(9, 0)});
     gpu.told->gpu(RecordKind::kGpuDevice, "A100", {100, 40, pair(1, 108), pair(8, 0)});
-    gpu.told->gpu(RecordKind::kGpuLink, "", {100, 4711, 9}, 3);
     const Job job = gpu.load();
     REQUIRE(job.gpu_devices.size() == 2);
     CHECK(job.gpu_devices[0].memory_bytes == 82);
     CHECK(job.gpu_devices[0].processors == 132);
     CHECK(job.names[job.gpu_devices[1].name] == "A100");
-    REQUIRE(job.gpu_links.size() == 1);
-    CHECK(job.gpu_links[0].id == 4711);
-    CHECK(job.gpu_links[0].kind == 3);
+}
+
+TEST_CASE("gpu: what CUPTI has lost the times of is left out and counted") {
+    CutDump gpu;
+    gpu.call("cudaLaunchKernel", 100, 110, 1);
+    gpu.kernel(0, 0, 1);
+    gpu.kernel(120, 0, 1);
+    gpu.kernel(120, 130, 1);
+    gpu.told->gpu(RecordKind::kGpuEvent, "", {0, 17, pair(1, 0), pair(1, 7)});
+    gpu.told->gpu(RecordKind::kGpuEvent, "", {140, 0, pair(1, 0), pair(1, 7)});
+    const Job job = gpu.load();
+    CHECK(job.gpu_work.size() == 2);
+    CHECK(job.gpu_work[0].begin_ns == kEpochNs + 120);
+    CHECK(job.totals.untimed == 3);
+    CHECK(job.totals.passed_over == 3);
+    CHECK(job.gpu_calls[0].first_work == 0);
+    CHECK(job.gpu_work[0].next_work == kNone);
 }

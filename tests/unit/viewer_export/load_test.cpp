@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "sample_job.hpp"
-#include "viewer_export/load/join_input.hpp"
 #include "viewer_export/model/rpc_tree.hpp"
 
 using namespace ringside::tests;
@@ -274,7 +273,7 @@ TEST_CASE("load: an index in memory does the same as one in a file") {
     write_sample(directory.path(), false);
     IndexMaker maker({"alpha", "beta", "gamma"});
     maker.single({2, 0, 0, 0, 0}, true, fbs::RpcState::Orphan);
-    const auto buffer = maker.flatbuffer();
+    const auto buffer = maker.bytes();
     const auto job = load_job({{directory.path()}, true, buffer});
     REQUIRE(job);
     CHECK(job->has_index);
@@ -352,25 +351,4 @@ TEST_CASE("load: accounts and losses come from the footer") {
     CHECK(job.lanes[0].account.written == 6);
     CHECK(job.lanes[0].account.kept == 1);
     CHECK(job.totals.lost == 5);
-}
-
-TEST_CASE("join input: every half with its place and names, every process with its workers") {
-    TemporaryDirectory directory;
-    write_sample(directory.path(), false);
-    const auto dumps = join_input(loaded(directory.path()));
-    REQUIRE(dumps.size() == 3);
-    CHECK(dumps[1].node == "beta");
-    CHECK(dumps[1].stop_ticks == 3'000'000);
-    REQUIRE(dumps[1].halves.size() == 2);
-    const JoinHalf& client = dumps[1].halves[1];
-    CHECK_FALSE(client.server);
-    CHECK(client.self == "worker1");
-    CHECK(client.peer == "worker2");
-    CHECK(client.parent_key == 1);
-    CHECK(client.begin_ticks == 500'000);
-    CHECK(client.end_ticks == 1'500'000);
-    CHECK(client.position == 6);
-    REQUIRE(dumps[1].processes.size() == 1);
-    CHECK(dumps[1].processes[0].workers == std::vector<std::string>{"worker1"});
-    CHECK(dumps[1].processes[0].events == 8);
 }

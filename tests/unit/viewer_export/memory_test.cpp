@@ -88,12 +88,14 @@ TEST_CASE("memory: in the trace shapes are lists, whatever is none is text; memo
     for (std::size_t i = 0; i < texts.size(); ++i)
         lane.op("op" + std::to_string(i), 1'000 * i, 1'000 * i + 500, -1, 1, 0, 0, texts[i]);
     lane.memory(9'000, 0x30, -2048);
+    lane.memory(9'100, 0x30, -2048, true);
     dump.footer(10'000);
     dump.write(directory / "n0.rsd");
     const std::filesystem::path target = directory / "trace.json";
     REQUIRE(write_chrome(loaded(directory / "n0.rsd"), target, {}));
     const auto json = nlohmann::json::parse(read_text(target));
     std::size_t seen = 0;
+    std::vector<int> devices;
     for (const auto& event : json["traceEvents"]) {
         const std::string name = event.value("name", "");
         if (name.starts_with("op")) {
@@ -106,8 +108,10 @@ TEST_CASE("memory: in the trace shapes are lists, whatever is none is text; memo
         if (name == "[memory]") {
             CHECK(event["args"]["Bytes"] == -2048);
             CHECK(event["args"]["Addr"] == 0x30);
+            devices.push_back(event["args"]["Device Type"]);
             ++seen;
         }
     }
-    CHECK(seen == texts.size() + 1);
+    CHECK(seen == texts.size() + 2);
+    CHECK(devices == std::vector<int>{0, 1});
 }

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "gpu_dump.hpp"
 #include "gpu_job.hpp"
-#include "sample_job.hpp"
 #include "viewer_export/out/gpu_shape.hpp"
 #include "viewer_export/out/rank_files.hpp"
 #include "viewer_export/out/trace.hpp"
@@ -42,6 +42,10 @@ struct GpuTrace {
     TraceCounts counts;
     json trace;
 };
+
+json events_of(const std::filesystem::path& path) {
+    return json::parse(read_text(path))["traceEvents"];
+}
 
 std::set<std::string> keys(const json& object) {
     std::set<std::string> result;
@@ -163,7 +167,7 @@ TEST_CASE(
         CHECK(counts->gpu_work == 15);
         const std::string text = read_text(directory / file.name);
         CHECK(text.find("\"distributedInfo\": {\"rank\": " + std::to_string(rank) +
-                        ", \"world_size\": 2}") != std::string::npos);
+                        ", \"world_size\": 2, \"backend\": \"nccl\"}") != std::string::npos);
         const json trace = json::parse(text);
         CHECK(trace["deviceProperties"].size() == 2);
         CHECK(trace["host_name"] == "host-node" + std::to_string(rank));
@@ -223,6 +227,82 @@ TEST_CASE(
     }
     CHECK(rows.size() == 2);
     CHECK(rows[7] == 2);
+}
+
+TEST_CASE(
+    "trace: a user's range is drawn on each stream from its first work's begin to its last one's "
+    "end, around it") {
+    TemporaryDirectory directory;
+    DumpMaker dump("alpha");
+    dump.process(0, 4000, 0);
+    LaneMaker& lane = dump.lane(0, 0, 100);
+    const auto launched = [&](std::uint64_t call, std::uint64_t begin, std::uint64_t stream) {
+        lane.gpu(RecordKind::kGpuApi, "cudaLaunchKernel",
+                 {call, call + 5, call, 100 | std::uint64_t{211} << 32});
+        lane.gpu(RecordKind::kGpuKernel, "k", {begin, begin + 50, call, 1 | stream << 32});
+    };
+    launched(20, 100, 7);
+    launched(30, 200, 7);
+    launched(40, 150, 20);
+    lane.op("aten::mm", 15, 35, -1, 1);
+    lane.range("forward", 10, 50, static_cast<int>(ringside::schema::TorchScope::kUser));
+    dump.footer(1000);
+    dump.write(directory / "alpha.rsd");
+    const auto counts = write_chrome(loaded(directory.path()), directory / "trace.json");
+    REQUIRE(counts);
+    CHECK(counts->gpu_annotations == 2);
+    CHECK(counts->launches == 3);
+    const json trace = json::parse(read_text(directory / "trace.json"));
+    std::map<std::int64_t, json> drawn;
+    std::map<std::int64_t, std::string> first;
+    json external;
+    for (const json& event : trace["traceEvents"]) {
+        if (event["ph"] != "X") continue;
+        if (event["name"] == "forward" && event["cat"] == "user_annotation")
+            external = event["args"]["External id"];
+        if (event["pid"] == 0) first.try_emplace(event["tid"], event["cat"]);
+        if (event["cat"] == "gpu_user_annotation") drawn[event["tid"]] = event;
+    }
+    CHECK(drawn[7]["name"] == "forward");
+    CHECK(drawn[7]["ts"] == 0.090);
+    CHECK(drawn[7]["dur"] == 0.150);
+    CHECK(drawn[20]["dur"] == 0.050);
+    CHECK(drawn[7]["args"]["External id"] == external);
+    CHECK(first[7] == "gpu_user_annotation");  // outer before inner
+}
+
+TEST_CASE("trace: devices that no machine has are drawn, each under a number of its own") {
+    TemporaryDirectory directory;
+    DumpMaker dump("alpha");
+    dump.process(0, 4000, 0);
+    LaneMaker& lane = dump.lane(0, 0, 100);
+    constexpr std::uint64_t kDevices = 3000;
+    for (std::uint64_t i = 0; i < kDevices; ++i) {
+        const std::uint64_t device = i < 2 ? i : 0x7fffffff - kDevices + i;
+        lane.gpu(RecordKind::kGpuKernel, "k", {100, 200, device << 32, (i + 1) << 32});
+        lane.gpu(RecordKind::kGpuDevice, "huge", {1, 1, device | 1ull << 32});
+    }
+    lane.gpu(RecordKind::kGpuKernel, "k", {100, 200, 0xffffffffull << 32, 1});
+    dump.footer(1000);
+    dump.write(directory / "alpha.rsd");
+    const auto counts = write_chrome(loaded(directory.path()), directory / "trace.json");
+    REQUIRE(counts);
+    CHECK(counts->gpu_work == kDevices + 1);
+    CHECK(counts->derived == 1 + 2 * 2);  // losses; how busy the two were that may be
+    std::map<std::string, std::int64_t> pids;
+    std::set<std::int64_t> places;
+    for (const json& event : events_of(directory / "trace.json")) {
+        if (event["name"] == "process_labels") pids[event["args"]["labels"]] = event["pid"];
+        if (event["name"] == "process_sort_index")
+            places.insert(event["args"]["sort_index"].get<std::int64_t>());
+    }
+    REQUIRE(pids.size() == kDevices + 2);
+    CHECK(pids["GPU 1"] == 1);
+    CHECK(pids["GPU 2147483646"] > 4000);
+    std::set<std::int64_t> each;
+    for (const auto& [label, pid] : pids) each.insert(pid);
+    CHECK(each.size() == pids.size());
+    CHECK(*places.rbegin() == 5'000'000 + 256 + static_cast<std::int64_t>(kDevices));
 }
 
 TEST_CASE("trace: .json.gz unpacks to the same bytes as .json") {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sample_job.hpp"
-#include "viewer_export/load/join_input.hpp"
+#include "viewer_export/load/rpc_records.hpp"
 #include "viewer_export/out/table.hpp"
 #include "viewer_export/out/trace.hpp"
 
@@ -185,8 +185,11 @@ TEST_CASE("iterations: a call goes or stays with both halves, by its client's") 
     client.write(directory / "alpha.rsd");
     server.write(directory / "beta.rsd");
     // An offline join must know them all.
-    const Job unjoined = loaded(directory.path());
-    CHECK(join_input(unjoined).at(0).halves.size() == 4);
+    auto nodes = rpc_records({directory / "alpha.rsd"});
+    REQUIRE(nodes);
+    int halves = 0;
+    nodes->at(0).scan([&](const RpcRecord& record) { halves += record.begin ? 1 : 0; });
+    CHECK(halves == 4);
     index.write(directory / "job.rsj");
     const Job job = loaded(directory.path());
     Texts shown;

@@ -1,0 +1,108 @@
+#include "agent/control/audit.hpp"
+
+#include <spdlog/fmt/chrono.h>
+#include <spdlog/spdlog.h>
+
+#include <ctime>
+#include <vector>
+
+namespace ringside::agent {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostWords = 200;
+
+/// What a client has written can't end a line, nor look like another field.
+std::string quoted(const std::string& words) {
+    std::string shown = "\"";
+    for (const char c : words.substr(0, kMostWords))
+        shown += c < ' ' || c == 0x7f ? '?' : c == '"' ? '\'' : c;
+    return shown + "\"";
+}
+
+spdlog::level::level_enum level_of(fbs::MessageT& request) {
+    switch (request.content.type) {
+        case fbs::Content::PingRequest:
+        case fbs::Content::StatusRequest:
+        case fbs::Content::ProcessesRequest:
+        case fbs::Content::IterationsRequest:
+            return spdlog::level::debug;
+        default:
+            break;
+    }
+    // A file is asked for in thousands of parts.
+    const auto* fetch = content_as<fbs::FetchRequestT>(request);
+    return fetch != nullptr && fetch->offset != 0 ? spdlog::level::debug : spdlog::level::info;
+}
+
+std::string asker_of(fbs::MessageT& request) {
+    if (const auto* trace = content_as<fbs::TraceRequestT>(request)) return trace->asker;
+    if (const auto* prepare = content_as<fbs::PrepareRequestT>(request)) return prepare->asker;
+    return "";
+}
+
+/// Bytes of our own.
+std::string result_of(const fbs::Message& reply) {
+    const auto* error = reply.content_as_ErrorReply();
+    if (error == nullptr) return "ok";
+    return std::string(fbs::EnumNameCode(error->code())) +
+           " cause=" + quoted(error->message() == nullptr ? "" : error->message()->str());
+}
+
+void write(spdlog::level::level_enum level, const std::string& line) {
+    spdlog::log(level, "audit time={:%FT%TZ} {}", fmt::gmtime(std::time(nullptr)), line);
+}
+
+std::string property(zmq::message_t& message, const char* name) {
+    const char* value = ::zmq_msg_gets(message.handle(), name);
+    return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+std::string sender_of(zmq::message_t& message) {
+    const std::string address = property(message, "Peer-Address");
+    const std::string key = property(message, "User-Id");
+    if (!key.empty()) return address + ",key:" + key;
+    // libzmq's words for a socket file: "localhost:<uid>:<gid>:<pid>".
+    std::vector<std::string> parts(1);
+    for (const char c : address) {
+        if (c == ':')
+            parts.emplace_back();
+        else
+            parts.back() += c;
+    }
+    if (parts.size() == 4) return "uid:" + parts[1] + ",pid:" + parts[3];
+    return address.empty() ? "unknown" : address;
+}
+
+void Audit::asked(const std::string& identity, const std::string& sender, fbs::MessageT& request) {
+    const auto level = level_of(request);
+    if (!spdlog::should_log(level)) return;
+    open_.insert({{identity, request.id},
+                  {sender, asker_of(request), request.content.type, level, Clock::now()}});
+}
+
+void Audit::answered(const std::string& identity, std::span<const std::uint8_t> reply) {
+    const fbs::Message& message = *fbs::GetMessage(reply.data());
+    if (message.content_type() == fbs::Content::Progress) return;
+    const auto found = open_.find({identity, message.id()});
+    if (found == open_.end()) return;
+    const Request& request = found->second;
+    const auto ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - request.since).count();
+    write(static_cast<spdlog::level::level_enum>(request.level),
+          fmt::format("peer={} asker={} request={} result={} ms={}", request.sender,
+                      quoted(request.asker), fbs::EnumNameContent(request.kind), result_of(message),
+                      ms));
+    open_.erase(found);
+}
+
+void Audit::damaged(const std::string& sender, const std::string& cause) {
+    write(spdlog::level::warn,
+          fmt::format("peer={} asker=\"\" request=none result=Input cause={} ms=0", sender,
+                      quoted(cause)));
+}
+
+}  // namespace ringside::agent

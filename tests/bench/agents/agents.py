@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Many agents that one leader asks: what all of them together take, over as many times what one takes alone.
+
+    agents.py AGENTS [--tcp] [--light] [--counts 100,1000] [--rounds N] [--quick] [--json FILE]
+
+Whole agents, 250 a process: each with its engine, drain thread, server and sockets, on a job directory with a segment that somebody writes. The leader is a process of its
+own, with the shipped code of a trace: a round is one question to all and their answers; then a whole trace by phases. Bound: all answers / (N x the same with one
+agent) <= 0.25, at the last of the counts. Control: one agent before all are asked / another one after.
+--light: one thread a process answers for all its endpoints, with nothing behind it: for more agents than this machine has threads for. It shows what the leader
+costs. Exit status: 0, 1 a bound is missed while its control holds.
+"""
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(HERE)]
+from ratios import report  # noqa: E402
+
+kInProcess = 250
+kInLightProcess = 5000
+kBound = 0.25
+kAsked = ("ping", "status")
+kPhases = ("meet", "clocks", "prepare", "begin", "stop", "ping after", "halves", "join")
+
+
+@contextlib.contextmanager
+def place(options):
+    root = tempfile.mkdtemp(prefix="ringside-bench-", dir="/dev/shm")
+    output = tempfile.mkdtemp(prefix="ringside-bench-", dir="/var/tmp")
+    try:
+        if options.tcp:
+            subprocess.run([options.agents, "key", root, output, "tcp", "0", "0"], check=True)
+        yield [root, output, "tcp" if options.tcp else "ipc"]
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(output, ignore_errors=True)
+
+
+def measured(options, count):
+    mode, most = ("light", kInLightProcess) if options.light else ("serve", kInProcess)
+    processes = []
+    with place(options) as words:
+        try:
+            for first in range(0, count, most):
+                processes.append(subprocess.Popen([options.agents, mode] + words + [str(first), str(min(most, count - first))],
+                                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            each = json.loads([process.stdout.readline() for process in processes][0])
+            done = subprocess.run([options.agents, "lead"] + words + [str(count), str(options.rounds)], check=True, stdout=subprocess.PIPE, text=True)
+        finally:
+            for process in processes:
+                process.stdin.close()
+            for process in processes:
+                process.wait()
+    return dict(json.loads(done.stdout), files=each["files"], threads=each["threads"])
+
+
+def print_growth(rows):
+    print("\n| Agents | " + " | ".join(kAsked + kPhases) + " | leader's CPU | memory a node | clock's bound, one; all: median, most | joined |")
+    print("|---" * (len(kAsked + kPhases) + 5) + "|")
+    for row in rows:
+        cells = ["%.1f ms" % row[name]["all_ms"] for name in kAsked + kPhases]
+        print("| %d | %s | %.0f us a node | %.1f KiB | %.0f us; %.0f, %.0f us | %d |" % (
+            row["count"], " | ".join(cells), row["cpu_ms"] * 1e3 / row["count"], row["kib_a_node"], *row["bound_us"], row["joined"]))
+    print("an agent: %.1f descriptors, %.1f threads" % (rows[-1]["files"], rows[-1]["threads"]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("agents")
+    parser.add_argument("--counts", default="")
+    parser.add_argument("--tcp", action="store_true")
+    parser.add_argument("--light", action="store_true")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--quick", action="store_true", help="few agents: shows that the bench works, not what it measures")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    counts = options.counts or ("4,20" if options.quick else "100,1000,10000" if options.light else "100,1000")
+    rows = [measured(options, int(count)) for count in counts.split(",")]
+    last = rows[-1]
+    results = {}
+    for name in kAsked + kPhases:
+        row = last[name]
+        results["%d agents: %s" % (last["count"], name)] = {
+            "ratio": row["all_ms"] / (last["count"] * row["one_ms"]), "bound": kBound if last["count"] >= 100 else None,
+            "control": row["one_ms"] / row["again_ms"] if "again_ms" in row else None, "margin": 0.25}
+    return report(results, options.json, lambda _: print_growth(rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

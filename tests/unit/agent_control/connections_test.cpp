@@ -1,0 +1,178 @@
+// What a server's clients may use of it, and the line that each request leaves.
+#include <doctest/doctest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "agents.hpp"
+#include "raw_client.hpp"
+
+using namespace ringside::agent;
+using namespace ringside::agent::test;
+namespace fbs = ringside::fbs;
+using namespace std::string_literals;
+
+namespace {
+
+bool answers(Client& client) {
+    return static_cast<bool>(client.ask<fbs::StatusReplyT>(fbs::StatusRequestT{}));
+}
+
+/// What is logged while it lives.
+class Logged {
+public:
+    explicit Logged(spdlog::level::level_enum level) : before_(spdlog::default_logger()) {
+        auto logger = std::make_shared<spdlog::logger>(
+            "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_, true));
+        logger->set_pattern("%l: %v");
+        logger->set_level(level);
+        spdlog::set_default_logger(std::move(logger));
+    }
+    ~Logged() { spdlog::set_default_logger(before_); }
+    std::string text() const { return text_.str(); }
+    bool has(const std::string& words) const { return text().find(words) != std::string::npos; }
+
+private:
+    std::ostringstream text_;
+    std::shared_ptr<spdlog::logger> before_;
+};
+
+}  // namespace
+
+TEST_SUITE("unit") {
+    TEST_CASE("connections: parts without an end are bounded, and end their connection alone") {
+        const Folder folder;
+        Agent agent(folder, "a");
+        agent.serve();
+        auto client = Client::connect(agent.endpoint);
+        REQUIRE(client);
+        CHECK(answers(**client));
+        const std::uint64_t before = closed_for_unread();
+        const RawClient raw(agent.endpoint);
+        REQUIRE(raw.greet());
+        const std::string parts = [] {
+            std::string many;
+            for (int i = 0; i < 4096; ++i) many += "\x01\0"s;  // more to come, no bytes
+            return many;
+        }();
+        std::int64_t sent = 0;
+        while (sent < 16 * kMostUnreadBytes && raw.send(parts))
+            sent += static_cast<std::int64_t>(parts.size());
+        CHECK(sent >= kMostUnreadBytes - static_cast<std::int64_t>(parts.size()));
+        CHECK(sent < 4 * kMostUnreadBytes);  // what the kernel holds included
+        CHECK(closed_for_unread() == before + 1);
+        CHECK(answers(**client));
+        agent.stop();
+        CHECK(agent.server->counts().parts == 0);
+    }
+
+    TEST_CASE("connections: of too many, those that are silent are closed") {
+        const Folder folder;
+        Agent agent(folder, "a");
+        agent.serve();
+        auto client = Client::connect(agent.endpoint);
+        REQUIRE(client);
+        std::vector<RawClient> idle;
+        for (std::size_t i = 0; i < 2 * kMostConnections; ++i) {
+            idle.emplace_back(agent.endpoint);
+            REQUIRE(idle.back().connected());
+            idle.back().greet();
+            if (i % 16 == 0) REQUIRE(answers(**client));
+        }
+        const auto gone = [&] {
+            return std::count_if(idle.begin(), idle.end(), [](const RawClient& one) {
+                char byte = 0;
+                ssize_t n = 1;
+                while (n > 0) n = ::recv(one.fd(), &byte, 1, MSG_DONTWAIT);
+                return n == 0 || errno != EAGAIN;
+            });
+        };
+        // Well before the heartbeats' timeout, which would close them too.
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        const auto most = static_cast<std::ptrdiff_t>(kMostConnections);
+        while (gone() <= most && std::chrono::steady_clock::now() < deadline)
+            REQUIRE(answers(**client));
+        CHECK(gone() == most + 1);
+        agent.stop();
+        CHECK(agent.server->connections().closed() == kMostConnections + 1);
+        CHECK(agent.server->connections().size() == kMostConnections);
+    }
+
+    TEST_CASE("connections: who asks too often is refused and told why, others are served") {
+        const Folder folder;
+        Agent agent(folder, "a");
+        agent.serve();
+        zmq::context_t context(1);
+        zmq::socket_t eager(context, zmq::socket_type::dealer);
+        eager.set(zmq::sockopt::linger, 0);
+        eager.connect(agent.endpoint);
+        const MessageBytes ping = pack(1, fbs::PingRequestT{});
+        bool refused = false;
+        zmq::message_t reply;
+        for (int i = 0; i < 1'000'000 && !refused; ++i) {
+            (void)eager.send(zmq::buffer(ping), zmq::send_flags::dontwait);
+            while (eager.recv(reply, zmq::recv_flags::dontwait)) {
+                const auto* said = fbs::GetMessage(reply.data());
+                if (const auto* error = said->content_as_ErrorReply()) {
+                    CHECK(error->code() == fbs::Code::RefusedCode);
+                    CHECK(error->message()->str().find("a second") != std::string::npos);
+                    refused = true;
+                }
+            }
+        }
+        CHECK(refused);
+        auto client = Client::connect(agent.endpoint);
+        REQUIRE(client);
+        CHECK(answers(**client));
+        agent.stop();
+        CHECK(agent.server->counts().too_often > 0);
+    }
+
+    TEST_CASE("audit: a request leaves one line, with who asked, for what and what came of it") {
+        const Folder folder;
+        Logged logged(spdlog::level::info);
+        Agent agent(folder, "a");
+        agent.serve();
+        auto client = Client::connect(agent.endpoint);
+        REQUIRE(client);
+        CHECK(answers(**client));
+        fbs::PrepareRequestT prepare;
+        prepare.capture_id = 1;
+        prepare.name = "../x";
+        prepare.asker = "mallory\naudit peer=\"root\"";
+        CHECK_FALSE((*client)->ask<fbs::PrepareReplyT>(std::move(prepare)));
+        CHECK((*client)->ask<fbs::DisarmReplyT>(fbs::DisarmRequestT{}));
+        zmq::context_t context(1);
+        zmq::socket_t parts(context, zmq::socket_type::dealer);
+        parts.connect(agent.endpoint);
+        parts.send(zmq::str_buffer("one"), zmq::send_flags::sndmore);
+        parts.send(zmq::str_buffer("two"), zmq::send_flags::none);
+        parts.send(zmq::str_buffer("hello"), zmq::send_flags::none);
+        zmq::message_t reply;
+        CHECK(parts.recv(reply));  // to the last one
+        agent.stop();
+        const std::string peer = " peer=uid:" + std::to_string(::getuid()) +
+                                 ",pid:" + std::to_string(::getpid()) + " asker=\"";
+        CHECK(logged.has(peer + "mallory?audit peer='root'\" request=PrepareRequest result=Usage"));
+        CHECK(logged.has(peer + "\" request=DisarmRequest result=ok ms="));
+        CHECK(logged.has("warning: audit time="));
+        CHECK(logged.has("request=none result=Input cause=\"read a control message"));
+        CHECK(logged.has("more than one part"));
+        CHECK_FALSE(logged.has("StatusRequest"));
+        CHECK_FALSE(logged.has("\naudit peer"));
+    }
+
+    TEST_CASE("audit: who only looks is written down where that is wanted") {
+        const Folder folder;
+        Logged logged(spdlog::level::debug);
+        Agent agent(folder, "a");
+        agent.serve();
+        auto client = Client::connect(agent.endpoint);
+        REQUIRE(client);
+        CHECK(answers(**client));
+        agent.stop();
+        CHECK(logged.has("request=StatusRequest result=ok"));
+    }
+}
