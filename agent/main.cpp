@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -87,6 +88,14 @@ void be_first_to_go() {
     constexpr char kFirst[] = "1000";
     const FileHandle file(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
     (void)!::write(file.get(), kFirst, sizeof kFirst - 1);  // refused: then as it was
+}
+
+/// A leader has a connection for each node. The usual soft limit of 1024 is there for programs that select(2), which we are not.
+void allow_many_descriptors() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /// To who started us: over a pipe, and to systemd in its way (sd_notify(3): a datagram).
@@ -288,6 +297,7 @@ int main(int argc, char** argv) {
                      "take signals: no descriptor left; raise the limit of open files"});
     start_log(options->log_level);
     be_first_to_go();
+    allow_many_descriptors();
     const auto metrics = serve_metrics(*options);
     if (!metrics) return fail(metrics.error());
     return options->all ? run_resident(signals, reload, *metrics) : run(*options, signals, reload);

@@ -223,6 +223,7 @@ Result<CaptureReport> EngineImpl::stop(std::uint64_t capture_id, Nanoseconds sto
 /// Turns the word off.
 void EngineImpl::wait_until_let_go(std::unique_lock<std::mutex>& lock) {
     capture_->draining(table_.directory().control().turn_off());
+    interval_ns_ = 0;
     wait_for(lock, kLetGo, [this] {
         return std::all_of(table_.all().begin(), table_.all().end(),
                            [this](const auto& process) { return capture_->has_let_go(*process); });

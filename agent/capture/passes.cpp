@@ -182,7 +182,7 @@ Nanoseconds EngineImpl::interval(double fullest) {
     }
     if (fullest >= kFilling) {
         interval_ns_ = 0;
-    } else if (fullest > kNearlyEmpty || capture_->phase() != Capture::Phase::kRunning) {
+    } else if (fullest > kNearlyEmpty) {
         interval_ns_ = kShortestNs;
     } else {
         interval_ns_ = std::clamp(interval_ns_ * 2, kShortestNs, kLongestNs);

@@ -16,7 +16,7 @@ namespace ringside::agent {
 /// An agent takes no larger request, nor a client a larger reply.
 inline constexpr std::size_t kMostRequestBytes = std::size_t{1} << 19;
 inline constexpr std::size_t kMostReplyBytes = std::size_t{64} << 20;
-inline constexpr std::size_t kMostPeers = 4096;
+inline constexpr std::size_t kMostPeers = 16'384;
 inline constexpr std::size_t kMostPids = 65536;
 inline constexpr std::uint32_t kMostHalvesInPage = 50000;
 inline constexpr std::uint32_t kMostPartBytes = 262144;  ///< of a file that is fetched

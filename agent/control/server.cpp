@@ -20,7 +20,7 @@ using schema::ErrorCode;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMostInARow = 64;        ///< messages before the other descriptors get their turn
-constexpr Milliseconds kLookUp{1000};  ///< between looks at the lease
+constexpr Milliseconds kLookUp{1000};  ///< between looks at the lease, and at the socket's file
 constexpr int kLingerMs = 1000;
 
 std::string host_name() {
@@ -59,8 +59,8 @@ Error asks_too_often() {
 
 }  // namespace
 
-Server::Server(Engine& engine, AgentIdentity identity)
-    : context_(1),
+Server::Server(Engine& engine, AgentIdentity identity, zmq::context_t* shared)
+    : context_(shared != nullptr ? *shared : own_context_.emplace(1)),
       socket_(context_, zmq::socket_type::router),
       connections_(context_, socket_),
       service_(engine, std::move(identity)),
@@ -73,7 +73,7 @@ schema::Result<std::unique_ptr<Server>> Server::bind(Engine& engine, const Serve
     identity.version = setup.version;
     identity.endpoint = setup.endpoint;
     identity.started_monotonic_ns = schema::read_clock(CLOCK_MONOTONIC).value;
-    std::unique_ptr<Server> server(new Server(engine, std::move(identity)));
+    std::unique_ptr<Server> server(new Server(engine, std::move(identity), setup.context));
     configure(server->socket_);
     if (setup.key) server->service_.take_key(*setup.key);
     if (auto listening = server->listen(setup); !listening) return listening.error();
@@ -122,7 +122,10 @@ void Server::serve(int stop_fd) {
 
 /// Somebody who empties the job directory takes our socket's file with it.
 void Server::check_socket_file() {
-    if (socket_file_.empty() || ::access(socket_file_.c_str(), F_OK) == 0) return;
+    const SteadyTime now = Clock::now();
+    if (socket_file_.empty() || now - socket_file_seen_ < kLookUp) return;
+    socket_file_seen_ = now;
+    if (::access(socket_file_.c_str(), F_OK) == 0) return;
     const std::string& endpoint = service_.identity().endpoint;
     auto bound = bind_again(socket_, endpoint);
     const std::string said =

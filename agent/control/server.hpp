@@ -42,6 +42,8 @@ struct ServerSetup {
     Milliseconds lease{15'000};
     std::optional<Key> key{};  ///< of a tcp endpoint, and to reach peers' with
     std::optional<FarSetup> far{};
+    /// Of many agents in one process, none of which has a key (libzmq has one ZAP handler a context); outlives them. Null: one of its own.
+    zmq::context_t* context = nullptr;
 };
 
 /// Counters of what was not served.
@@ -78,7 +80,7 @@ public:
     const Connections& connections() const { return connections_; }
 
 private:
-    Server(Engine& engine, AgentIdentity identity);
+    Server(Engine& engine, AgentIdentity identity, zmq::context_t* shared);
     schema::Result<void> listen(const ServerSetup& setup);
     schema::Result<void> listen_far(const FarSetup& setup);
     void look_far(Milliseconds wait);
@@ -105,7 +107,8 @@ private:
         SteadyTime heard;
     };
 
-    zmq::context_t context_;
+    std::optional<zmq::context_t> own_context_;
+    zmq::context_t& context_;
     zmq::socket_t socket_;
     Connections connections_;
     Audit audit_;
@@ -114,6 +117,7 @@ private:
     std::future<std::optional<FarSetup>> far_;  ///< to come; without a state: no more
     std::optional<RendezvousNote> note_;
     SteadyTime note_kept_;
+    SteadyTime socket_file_seen_;
     std::string last_complaint_;  ///< about it
     Milliseconds lease_lasts_{0};
     NodeService service_;

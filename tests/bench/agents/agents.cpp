@@ -134,7 +134,6 @@ private:
 };
 
 void lead(const Place& place, int count, int rounds) {
-    spdlog::set_level(spdlog::level::warn);
     Leader leader(place);
     std::vector<std::string> peers;
     for (int n = 0; n < count; ++n) peers.push_back(place.endpoint(n));
@@ -180,6 +179,8 @@ void lead(const Place& place, int count, int rounds) {
 int main(int count, char** arguments) {
     using namespace ringside::agent;
     using namespace ringside::bench;
+    // To standard output, which is a pipe that nobody empties meanwhile: what agents say at "info" would fill it.
+    spdlog::set_level(spdlog::level::warn);
     const std::string mode = count == 7 ? arguments[1] : "";
     if (mode.empty()) {
         std::fputs("usage: agents serve|light|lead ROOT OUTPUT ipc|tcp NUMBER NUMBER\n", stderr);

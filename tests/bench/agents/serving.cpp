@@ -22,6 +22,7 @@ namespace ringside::bench {
 namespace {
 
 constexpr int kOpenedAtOnce = 32;
+constexpr int kSocketsEach = 4;
 constexpr int kLightHalves = 20;
 constexpr auto kBetweenWrites = std::chrono::milliseconds(20);
 
@@ -50,12 +51,15 @@ EngineOptions engine_options(const Place& place, int node) {
     return options;
 }
 
-void open_node(const Place& place, int number, Node& node) {
+void open_node(const Place& place, int number, zmq::context_t& context, Node& node) {
     auto engine = Engine::open(engine_options(place, number));
     if (!engine) fail(engine.error());
     node.engine = std::move(*engine);
     ServerSetup setup{.endpoint = place.endpoint(number), .version = "bench"};
-    if (place.tcp) setup.key = place.key();
+    if (place.tcp)
+        setup.key = place.key();
+    else
+        setup.context = &context;
     auto server = Server::bind(*node.engine, setup);
     if (!server) fail(server.error());
     node.server = std::move(*server);
@@ -88,13 +92,15 @@ void wait_for_end_of_input() {
 
 void serve(const Place& place, int first, int count) {
     const std::size_t files = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+    zmq::context_t context;
+    context.set(zmq::ctxopt::max_sockets, kSocketsEach * count + kSocketsEach);
     std::vector<Node> nodes(static_cast<std::size_t>(count));
     std::atomic<int> next{0};
     std::vector<std::thread> openers;
     for (int i = 0; i < kOpenedAtOnce; ++i) {
         openers.emplace_back([&] {
             for (int n = next++; n < count; n = next++)
-                open_node(place, first + n, nodes[static_cast<std::size_t>(n)]);
+                open_node(place, first + n, context, nodes[static_cast<std::size_t>(n)]);
         });
     }
     for (std::thread& opener : openers) opener.join();
