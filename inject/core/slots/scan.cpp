@@ -35,8 +35,8 @@ public:
 
     SlotHook* hook_of(std::uint32_t symbol) const {
         if (by_name_) return hook_named(symbol);
-        for (std::uint32_t i = first_[symbol % kChains]; i != 0; i = found_[i - 1].next) {
-            if (found_[i - 1].symbol == symbol) return found_[i - 1].hook;
+        for (std::uint32_t i = first_[symbol % kChains]; i != 0; i = found(i - 1).next) {
+            if (found(i - 1).symbol == symbol) return found(i - 1).hook;
         }
         return nullptr;
     }
@@ -44,6 +44,7 @@ public:
 private:
     static constexpr std::uint32_t kMaxFound = 2048;
     static_assert(kMaxFound <= UINT16_MAX);
+    static constexpr std::uint32_t kFirstFound = 16;  ///< what a small program's objects have
     static constexpr std::uint32_t kChains = 256;
     struct Found {
         SlotHook* hook;
@@ -64,20 +65,26 @@ private:
 
     void note(std::uint32_t symbol, SlotHook* hook) {
         if (hook == nullptr || count_ == kMaxFound) return;
-        found_[count_] = {hook, symbol, first_[symbol % kChains]};
+        found(count_) = {hook, symbol, first_[symbol % kChains]};
         first_[symbol % kChains] = static_cast<std::uint16_t>(++count_);
+    }
+
+    static Found& found(std::uint32_t index) {
+        return index < kFirstFound ? first_found_[index] : found_[index - kFirstFound];
     }
 
     const DynamicTables& tables_;
     const SlotSet& set_;
     bool by_name_ = false;
     std::uint32_t count_ = 0;
-    /// Index + 1 in found_; 0: none. Emptied for each object that is looked at, also in a small process, which finds nothing.
+    /// Index + 1 of what was found; 0: none. Emptied for each object that is looked at, also in a small process, which finds nothing.
     static constinit std::uint16_t first_[kChains];
-    static constinit Found found_[kMaxFound];
+    static constinit Found first_found_[kFirstFound];
+    static constinit Found found_[kMaxFound - kFirstFound];
 };
 RINGSIDE_START_DATA constinit std::uint16_t SymbolMatcher::first_[kChains]{};
-constinit SymbolMatcher::Found SymbolMatcher::found_[kMaxFound]{};
+RINGSIDE_START_DATA constinit SymbolMatcher::Found SymbolMatcher::first_found_[kFirstFound]{};
+constinit SymbolMatcher::Found SymbolMatcher::found_[kMaxFound - kFirstFound]{};
 
 std::uintptr_t definition(const LoadedObject& object, const char* symbol) {
     const DynamicTables tables(object);

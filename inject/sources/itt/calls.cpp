@@ -303,46 +303,45 @@ void counter_set_ex(Counter* counter, void*, std::uint64_t, void* value) {
     counter_set(counter, value);
 }
 
-template <class Function>
-AnyFunction any(Function* function) {
-    return reinterpret_cast<AnyFunction>(function);
-}
+// A cast and no function: the compiler fills the table then, not each process at its start.
+#define RINGSIDE_ANY(function) reinterpret_cast<AnyFunction>(function)
 
 // The first kForwarded of them in the order of their numbers.
 const Call kCalls[] = {
-    {"__itt_task_begin", any(task_begin), Beside::kForward},
-    {"__itt_task_begin_fn", any(task_begin_fn), Beside::kForward},
-    {"__itt_task_end", any(task_end), Beside::kForward},
-    {"__itt_task_begin_ex", any(task_begin_ex), Beside::kForward},
-    {"__itt_task_begin_fn_ex", any(task_begin_fn_ex), Beside::kForward},
-    {"__itt_task_end_ex", any(task_end_ex), Beside::kForward},
-    {"__itt_task_begin_overlapped", any(overlapped_begin), Beside::kForward},
-    {"__itt_task_begin_overlapped_ex", any(overlapped_begin_ex), Beside::kForward},
-    {"__itt_task_end_overlapped", any(overlapped_end), Beside::kForward},
-    {"__itt_task_end_overlapped_ex", any(overlapped_end_ex), Beside::kForward},
-    {"__itt_region_begin", any(region_begin), Beside::kForward},
-    {"__itt_region_end", any(region_end), Beside::kForward},
-    {"__itt_frame_begin_v3", any(frame_begin), Beside::kForward},
-    {"__itt_frame_end_v3", any(frame_end), Beside::kForward},
-    {"__itt_marker", any(marker), Beside::kForward},
-    {"__itt_marker_ex", any(marker_ex), Beside::kForward},
-    {"__itt_thread_set_name", any(thread_set_name), Beside::kForward},
-    {"__itt_domain_create", any(make_domain), Beside::kMakes},
-    {"__itt_string_handle_create", any(make_string), Beside::kMakes},
-    {"__itt_event_create", any(event_create), Beside::kTheirs},
-    {"__itt_event_start", any(event_start), Beside::kTheirs},
-    {"__itt_event_end", any(event_end), Beside::kTheirs},
-    {"__itt_counter_create", any(counter_create), Beside::kTheirs},
-    {"__itt_counter_create_typed", any(counter_create_typed), Beside::kTheirs},
-    {"__itt_counter_create_v3", any(counter_create_v3), Beside::kTheirs},
-    {"__itt_counter_inc", any(counter_inc), Beside::kTheirs},
-    {"__itt_counter_inc_delta", any(counter_inc_delta), Beside::kTheirs},
-    {"__itt_counter_dec", any(counter_dec), Beside::kTheirs},
-    {"__itt_counter_dec_delta", any(counter_dec_delta), Beside::kTheirs},
-    {"__itt_counter_set_value", any(counter_set), Beside::kTheirs},
-    {"__itt_counter_set_value_ex", any(counter_set_ex), Beside::kTheirs},
-    {"__itt_counter_set_value_v3", any(counter_set), Beside::kTheirs},
+    {"__itt_task_begin", RINGSIDE_ANY(task_begin), Beside::kForward},
+    {"__itt_task_begin_fn", RINGSIDE_ANY(task_begin_fn), Beside::kForward},
+    {"__itt_task_end", RINGSIDE_ANY(task_end), Beside::kForward},
+    {"__itt_task_begin_ex", RINGSIDE_ANY(task_begin_ex), Beside::kForward},
+    {"__itt_task_begin_fn_ex", RINGSIDE_ANY(task_begin_fn_ex), Beside::kForward},
+    {"__itt_task_end_ex", RINGSIDE_ANY(task_end_ex), Beside::kForward},
+    {"__itt_task_begin_overlapped", RINGSIDE_ANY(overlapped_begin), Beside::kForward},
+    {"__itt_task_begin_overlapped_ex", RINGSIDE_ANY(overlapped_begin_ex), Beside::kForward},
+    {"__itt_task_end_overlapped", RINGSIDE_ANY(overlapped_end), Beside::kForward},
+    {"__itt_task_end_overlapped_ex", RINGSIDE_ANY(overlapped_end_ex), Beside::kForward},
+    {"__itt_region_begin", RINGSIDE_ANY(region_begin), Beside::kForward},
+    {"__itt_region_end", RINGSIDE_ANY(region_end), Beside::kForward},
+    {"__itt_frame_begin_v3", RINGSIDE_ANY(frame_begin), Beside::kForward},
+    {"__itt_frame_end_v3", RINGSIDE_ANY(frame_end), Beside::kForward},
+    {"__itt_marker", RINGSIDE_ANY(marker), Beside::kForward},
+    {"__itt_marker_ex", RINGSIDE_ANY(marker_ex), Beside::kForward},
+    {"__itt_thread_set_name", RINGSIDE_ANY(thread_set_name), Beside::kForward},
+    {"__itt_domain_create", RINGSIDE_ANY(make_domain), Beside::kMakes},
+    {"__itt_string_handle_create", RINGSIDE_ANY(make_string), Beside::kMakes},
+    {"__itt_event_create", RINGSIDE_ANY(event_create), Beside::kTheirs},
+    {"__itt_event_start", RINGSIDE_ANY(event_start), Beside::kTheirs},
+    {"__itt_event_end", RINGSIDE_ANY(event_end), Beside::kTheirs},
+    {"__itt_counter_create", RINGSIDE_ANY(counter_create), Beside::kTheirs},
+    {"__itt_counter_create_typed", RINGSIDE_ANY(counter_create_typed), Beside::kTheirs},
+    {"__itt_counter_create_v3", RINGSIDE_ANY(counter_create_v3), Beside::kTheirs},
+    {"__itt_counter_inc", RINGSIDE_ANY(counter_inc), Beside::kTheirs},
+    {"__itt_counter_inc_delta", RINGSIDE_ANY(counter_inc_delta), Beside::kTheirs},
+    {"__itt_counter_dec", RINGSIDE_ANY(counter_dec), Beside::kTheirs},
+    {"__itt_counter_dec_delta", RINGSIDE_ANY(counter_dec_delta), Beside::kTheirs},
+    {"__itt_counter_set_value", RINGSIDE_ANY(counter_set), Beside::kTheirs},
+    {"__itt_counter_set_value_ex", RINGSIDE_ANY(counter_set_ex), Beside::kTheirs},
+    {"__itt_counter_set_value_v3", RINGSIDE_ANY(counter_set), Beside::kTheirs},
 };
+#undef RINGSIDE_ANY
 static_assert(sizeof kCalls / sizeof kCalls[0] <= kMostCalls);
 
 }  // namespace

@@ -11,6 +11,7 @@ constinit Library g_library{};
 
 namespace {
 
+// Of zeros: of anything else the file would be as much larger, and each start by a page.
 constinit EntryPool<Communicator, 1024> g_pool;
 constinit KeyedTable<Communicator*, 128> g_by_handle;
 

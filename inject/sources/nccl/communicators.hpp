@@ -22,7 +22,7 @@ extern Library g_library;
 struct Communicator {
     std::uint64_t id = 0;    ///< of its GroupState
     std::uint32_t size = 0;  ///< 0: the library is asked once it is made
-    std::int32_t rank = -1;
+    std::int32_t rank = 0;   ///< -1: not known
     FixedText<32> label;
     std::atomic<std::uint64_t> collectives{0}, splits{0}, shrinks{0};
     std::atomic<schema::GroupState*> state{nullptr};

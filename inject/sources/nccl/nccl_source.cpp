@@ -46,7 +46,7 @@ void patch_under_lock(void* out) {
 
 }  // namespace
 
-void patch_loaded_objects() {
+[[gnu::cold]] void patch_loaded_objects() {
     // Once each: what a later look finds is no news, and a level that fell stays.
     static constinit std::atomic<const char*> announced{nullptr};
     Reached reached;
