@@ -129,11 +129,7 @@ bool texts_fit(const Reply& reply, std::size_t message_bytes) {
 
 bool is_aligned(const fbs::ProcessesReply& reply) {
     for (flatbuffers::uoffset_t i = 0; i < size_of(reply.processes()); ++i) {
-        const fbs::Process* process = reply.processes()->Get(i)->process();
-        if (process == nullptr) continue;
-        if (!schema::is_aligned(process->losses_before()) ||
-            (process->end() != nullptr && !schema::is_aligned(process->end()->losses())))
-            return false;
+        if (!schema::is_aligned_process(reply.processes()->Get(i)->process())) return false;
     }
     return true;
 }

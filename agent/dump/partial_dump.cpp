@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "agent/dump/chunk_facts.hpp"
+#include "schema/aligned.hpp"
 #include "schema/frame.hpp"
 
 namespace ringside::agent {
@@ -19,6 +20,14 @@ using schema::ErrorCode;
 /// Far beyond what a node runs: a dump that claims more is damaged.
 constexpr std::uint32_t kMostProcesses = 1u << 20;
 constexpr flatbuffers::uoffset_t kDeepest = 64, kMostTables = 1u << 24;
+
+/// @return null: it is damaged
+const fbs::Chunk* verified(const std::vector<std::uint8_t>& bytes) {
+    flatbuffers::Verifier verifier(bytes.data(), bytes.size(), kDeepest, kMostTables);
+    if (!fbs::VerifyChunkBuffer(verifier)) return nullptr;
+    const fbs::Chunk* chunk = fbs::GetChunk(bytes.data());
+    return schema::is_aligned_chunk(*chunk) ? chunk : nullptr;
+}
 
 class PartialReader {
 public:
@@ -80,9 +89,8 @@ private:
         if (ZSTD_decompress(whole.data(), bytes, packed.data()->data(), packed.data()->size()) !=
             bytes)
             return false;
-        flatbuffers::Verifier verifier(whole.data(), bytes, kDeepest, kMostTables);
-        if (!fbs::VerifyChunkBuffer(verifier)) return false;
-        const auto* blocks = fbs::GetChunk(whole.data())->body_as_Blocks();
+        const fbs::Chunk* chunk = verified(whole);
+        const auto* blocks = chunk == nullptr ? nullptr : chunk->body_as_Blocks();
         return blocks != nullptr && take(*blocks);
     }
 
@@ -153,8 +161,8 @@ schema::Result<PartialDump> read_partial(int file, const std::string& path) {
     while (!dump.has_footer) {
         const auto body = read_frame(file, dump.bytes, size);
         if (body.empty()) break;
-        flatbuffers::Verifier verifier(body.data(), body.size(), kDeepest, kMostTables);
-        if (!fbs::VerifyChunkBuffer(verifier) || !reader.take(*fbs::GetChunk(body.data()))) {
+        const fbs::Chunk* chunk = verified(body);
+        if (chunk == nullptr || !reader.take(*chunk)) {
             return Error{ErrorCode::kInput,
                          "go on with dump " + path + ": the chunk at byte " +
                              std::to_string(dump.bytes) +

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "schema/aligned.hpp"
 #include "schema/frame.hpp"
 
 namespace ringside::agent {
@@ -98,7 +99,9 @@ const fbs::Chunk* read_frame(int file, std::uint64_t offset, std::vector<std::ui
     if (!read_exactly(file, buffer.data(), buffer.size(), offset + sizeof header)) return nullptr;
     if (XXH3_64bits(buffer.data(), header.length) != header.checksum) return nullptr;
     flatbuffers::Verifier verifier(buffer.data(), header.length);
-    if (!fbs::VerifyChunkBuffer(verifier)) return nullptr;
+    if (!fbs::VerifyChunkBuffer(verifier) ||
+        !schema::is_aligned_chunk(*fbs::GetChunk(buffer.data())))
+        return nullptr;
     frame_bytes = sizeof header + buffer.size();
     return fbs::GetChunk(buffer.data());
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "schema/aligned.hpp"
 #include "schema/frame.hpp"
 
 namespace ringside::viewer_export::load {
@@ -25,7 +26,8 @@ bool whole_chunk(std::span<const std::uint8_t> bytes) {
     flatbuffers::Verifier verifier(bytes.data(), bytes.size(), 64,
                                    static_cast<flatbuffers::uoffset_t>(bytes.size() / 4 + 1));
     // The verifier lets a kind without a body pass.
-    return fbs::VerifyChunkBuffer(verifier) && fbs::GetChunk(bytes.data())->body() != nullptr;
+    return fbs::VerifyChunkBuffer(verifier) && fbs::GetChunk(bytes.data())->body() != nullptr &&
+           schema::is_aligned_chunk(*fbs::GetChunk(bytes.data()));
 }
 
 }  // namespace

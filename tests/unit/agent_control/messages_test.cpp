@@ -11,6 +11,7 @@
 #include "agent/control/endpoint.hpp"
 #include "agent/control/messages.hpp"
 #include "halves.hpp"
+#include "tests/unit/misaligned.hpp"
 
 using namespace ringside::agent;
 using namespace ringside::agent::test;
@@ -251,21 +252,7 @@ TEST_SUITE("unit") {
                                  ->Get(0)
                                  ->process()
                                  ->losses_before();
-        // A vector of one, four bytes further on: its length is the low half of the first number.
-        const std::size_t at = static_cast<std::size_t>(losses->Data() - good.data());
-        MessageBytes moved = good;
-        const auto* word = reinterpret_cast<const std::uint8_t*>(losses);
-        bool found = false;
-        for (std::size_t i = 0; i + 4 <= at && !found; i += 2) {
-            std::uint32_t offset = 0;
-            std::memcpy(&offset, good.data() + i, sizeof offset);
-            if (good.data() + i + offset != word) continue;
-            offset += 4;
-            std::memcpy(moved.data() + i, &offset, sizeof offset);
-            found = true;
-        }
-        REQUIRE(found);
-        CHECK_FALSE(unpack_message(moved));
+        CHECK_FALSE(unpack_message(ringside::tests::with_moved(good, losses)));
     }
 
     TEST_CASE("messages: one without a version, or of a kind that is not known, is refused") {

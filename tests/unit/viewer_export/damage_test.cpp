@@ -3,6 +3,7 @@
 
 #include "sample_job.hpp"
 #include "schema/frame.hpp"
+#include "tests/unit/misaligned.hpp"
 #include "viewer_export/load/dump_reader.hpp"
 #include "viewer_export/out/table.hpp"
 
@@ -192,6 +193,27 @@ TEST_CASE(
         REQUIRE(job);
         REQUIRE(job->damage.size() == 1);
         CHECK(contains(job->damage[0].text, "malformed"));
+        CHECK(job->totals.ranges == 1);
+    }
+}
+
+TEST_CASE(
+    "damage: 8-byte numbers that lie at a multiple of 4 alone are noted, and nothing behind them "
+    "is believed") {
+    TemporaryDirectory directory;
+    std::vector<std::size_t> edges;
+    const auto whole = whole_dump(&edges);
+    for (const Misaligned& chunk : misaligned_chunks()) {
+        CAPTURE(chunk.what);
+        auto bytes = whole;
+        const auto bad =
+            frame(ringside::schema::kDumpFrameMagic, chunk.bad.data(), chunk.bad.size());
+        bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(edges[4]), bad.begin(), bad.end());
+        const auto job = load_bytes(directory, bytes);
+        REQUIRE(job);
+        REQUIRE(job->damage.size() == 1);
+        CHECK(contains(job->damage[0].text, "malformed"));
+        CHECK(job->damage[0].offset == edges[4]);
         CHECK(job->totals.ranges == 1);
     }
 }
