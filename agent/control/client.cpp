@@ -54,6 +54,7 @@ schema::Result<fbs::MessageT> Client::exchange(const MessageBytes& request, Mill
             if (auto alive = link_.probe(); !alive) return alive.error();
             continue;
         }
+        if (const auto unread = unread_by(link_.endpoint(), **message)) return *unread;
         if ((*message)->id != id) continue;  // a late answer to an earlier question
         if (const auto* error = content_as<fbs::ErrorReplyT>(**message)) return error_of(*error);
         return std::move(**message);

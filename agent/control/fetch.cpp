@@ -133,6 +133,7 @@ private:
         if (!message) return lost(message.error().message);
         if (*message) {
             heard_ = now;
+            if (const auto unread = unread_by(wish_.endpoint, **message)) return *unread;
             if (const auto* error = content_as<fbs::ErrorReplyT>(**message))
                 return error_of(*error);
             if ((*message)->content.type == fbs::Content::PingReply) return Heard{};

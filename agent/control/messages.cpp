@@ -183,10 +183,14 @@ bool in_limits(const fbs::Message& message, std::size_t bytes) {
     }
 }
 
-schema::Result<fbs::MessageT> unpack_aligned(const std::uint8_t* data, std::size_t size) {
+bool verified(const std::uint8_t* data, std::size_t size) {
     const auto tables = static_cast<flatbuffers::uoffset_t>(size / kLeastTableBytes + kSlackTables);
     flatbuffers::Verifier verifier(data, size, kMostDepth, std::min(tables, kMostTables));
-    if (!fbs::VerifyMessageBuffer(verifier)) return bad("its bytes fail the verifier");
+    return fbs::VerifyMessageBuffer(verifier);
+}
+
+schema::Result<fbs::MessageT> unpack_aligned(const std::uint8_t* data, std::size_t size) {
+    if (!verified(data, size)) return bad("its bytes fail the verifier");
     const fbs::Message* message = fbs::GetMessage(data);
     if (message->version() == 0) return bad("it bears no version");
     if (message->content_type() == fbs::Content::NONE ||
@@ -224,6 +228,12 @@ schema::Result<fbs::MessageT> unpack_message(std::span<const std::uint8_t> bytes
     return unpack_aligned(copy.data(), copy.size());
 }
 
+std::uint64_t id_of_refused(std::span<const std::uint8_t> bytes) {
+    if (bytes.size() < 8) return 0;
+    const MessageBytes copy(bytes.begin(), bytes.end());
+    return verified(copy.data(), copy.size()) ? fbs::GetMessage(copy.data())->id() : 0;
+}
+
 fbs::ErrorReplyT error_reply(const Error& error) {
     fbs::ErrorReplyT reply;
     reply.code = static_cast<fbs::Code>(error.code);
@@ -246,6 +256,14 @@ Error error_of(const fbs::ErrorReplyT& reply) {
         default:
             return {ErrorCode::kInternal, reply.message};
     }
+}
+
+std::optional<Error> unread_by(const std::string& endpoint, fbs::MessageT& message) {
+    const auto* error = message.id == 0 ? content_as<fbs::ErrorReplyT>(message) : nullptr;
+    if (error == nullptr) return std::nullopt;
+    return Error{ErrorCode::kRefused,
+                 "ask " + endpoint + ": its agent can't read the question; it is older, install " +
+                     "the same version there (it says: " + error->message + ")"};
 }
 
 }  // namespace ringside::agent

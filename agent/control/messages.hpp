@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -41,6 +42,10 @@ MessageBytes pack(std::uint64_t id, Table content) {
 /// @thread thread-safe
 schema::Result<fbs::MessageT> unpack_message(std::span<const std::uint8_t> bytes);
 
+/// For the answer to a message that unpack_message() refuses: of a later version's kind, or too long a list.
+/// @return 0: its bytes fail the verifier
+std::uint64_t id_of_refused(std::span<const std::uint8_t> bytes);
+
 /// @return the message's content if it is a Table, else null
 template <class Table>
 Table* content_as(fbs::MessageT& message) {
@@ -51,5 +56,9 @@ Table* content_as(fbs::MessageT& message) {
 /// Errors travel as they are.
 fbs::ErrorReplyT error_reply(const schema::Error& error);
 schema::Error error_of(const fbs::ErrorReplyT& reply);
+
+/// An agent of before id_of_refused() answers what it can't read without its id.
+/// @return the error, where `message` is such an answer
+std::optional<schema::Error> unread_by(const std::string& endpoint, fbs::MessageT& message);
 
 }  // namespace ringside::agent

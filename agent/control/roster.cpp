@@ -271,8 +271,11 @@ void Roster::take(NodeState& node, fbs::MessageT& message, Nanoseconds received,
     // Read late, after whatever else was in the queue: a wide sample, and honest about it.
     if (ping != nullptr && message.id == node.ping_id_)
         return take_ping(node, {node.ping_sent_, {ping->node_ns}, received});
-    if (message.id != node.waiting_for_ || round == nullptr) return;
+    const auto unread = unread_by(node.endpoint, message);
+    if ((message.id != node.waiting_for_ && !unread) || node.waiting_for_ == 0 || round == nullptr)
+        return;
     no_longer_wait(node);
+    if (unread) return round->may_fail ? void() : drop(node, *unread);
     if (const auto* error = content_as<fbs::ErrorReplyT>(message)) {
         return round->may_fail ? void() : drop(node, error_of(*error));
     }

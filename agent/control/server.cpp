@@ -158,11 +158,12 @@ bool Server::receive_one() {
         return true;
     }
     const std::string who = identity.to_string();
-    auto message = unpack_message({static_cast<const std::uint8_t*>(body.data()), body.size()});
+    const std::span bytes{static_cast<const std::uint8_t*>(body.data()), body.size()};
+    auto message = unpack_message(bytes);
     if (!message) {
         ++counts_.damaged;
         if (granted) Audit::damaged(sender, message.error().message);
-        send({who, pack(0, error_reply(message.error()))});
+        send({who, pack(id_of_refused(bytes), error_reply(message.error()))});
         return true;
     }
     if (!granted) {
