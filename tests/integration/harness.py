@@ -129,9 +129,10 @@ def _text(path):
 class Node:
     """One agent with a root, a name and an endpoint of its own."""
 
-    def __init__(self, workspace, name, skew_ns=0, drift_ppb=0, capture_from_start=False, extra=(), host=None):
+    def __init__(self, workspace, name, skew_ns=0, drift_ppb=0, capture_from_start=False, extra=(), host=None, agent=kAgent,
+                 shim=kShim):
         """@param host  hosts.Host: a host of its own, reached over tcp; None: this one"""
-        self.workspace, self.name, self.host = workspace, name, host
+        self.workspace, self.name, self.host, self.shim = workspace, name, host, shim
         self.prefix = host.prefix if host else []
         self.root = "/dev/shm/ringside" if host else os.path.join(workspace.root, name)
         self.seen_root = host.seen(self.root) if host else self.root
@@ -139,7 +140,7 @@ class Node:
         self.job = "job"
         self.endpoint = host.endpoint if host else "ipc://" + os.path.join(workspace.root, name + ".sock")
         reading, writing = os.pipe()
-        arguments = self.prefix + [kAgent, "--dir", self.root, "--job", self.job, "--node", name, "--endpoint", self.endpoint,
+        arguments = self.prefix + [agent, "--dir", self.root, "--job", self.job, "--node", name, "--endpoint", self.endpoint,
                      "--output", workspace.path("output", name), "--ready-fd", str(writing)]
         arguments += ["--skew-offset-ns", str(skew_ns)] if skew_ns else []
         arguments += ["--skew-drift-ppb", str(drift_ppb)] if drift_ppb else []
@@ -155,7 +156,7 @@ class Node:
 
     def job_command(self, *words):
         """A job's process on this node, preloaded; nothing before it is."""
-        return [*self.prefix, "env", "LD_PRELOAD=" + kShim, *words]
+        return [*self.prefix, "env", "LD_PRELOAD=" + self.shim, *words]
 
     def segments(self):
         """Names of the segments in the job directory."""
@@ -293,9 +294,9 @@ class Workers:
 class Trace:
     """`ringside trace` over all nodes, running until it is told to end (as a user's Ctrl-C does)."""
 
-    def __init__(self, workspace, nodes, output, duration="120s", options=()):
+    def __init__(self, workspace, nodes, output, duration="120s", options=(), command=kCommand):
         self.output = output
-        arguments = [*nodes[0].prefix, kCommand, "trace", "--hosts", ",".join(n.endpoint for n in nodes), "--duration", duration, "-o", output, "--json"]
+        arguments = [*nodes[0].prefix, command, "trace", "--hosts", ",".join(n.endpoint for n in nodes), "--duration", duration, "-o", output, "--json"]
         self.child = workspace.start("trace-%d" % len(workspace.children), arguments + list(options),
                                      dict(os.environ, **(nodes[0].host.environment if nodes[0].host else {})))
         wait_until("the trace to capture", lambda: "capturing" in self.child.err(), children=[self.child])
