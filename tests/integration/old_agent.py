@@ -90,7 +90,7 @@ class OldAgent:
         self.asked.append(kind)
         if not self.words.verifies(data):
             self.refused.append(kind)
-            return self.unknown[kind_number(data)]
+            return self.unknown.get(kind_number(data), next(iter(self.unknown.values())))
         if self.behind_ns is None:
             self.behind_ns = time.time_ns() - (self.calls_begin_ns - int(kLeadSeconds * kNs))
         if kind == "BeginRequest":

@@ -77,6 +77,7 @@ def led_old_agent(workspace, verifier):
     job = Carried(workspace, node, ids=(ids,))
     output = workspace.path("trace")
     trace = Trace(workspace, [node, agent], output)
+    check(not agent.refused, "requests that the version before would not take: %s", agent.refused)
     check(agent.now_ns() < agent.calls_begin_ns, "the trace began after the recorded calls", failure=OffInTime)
     wait_until("the recorded calls to begin", lambda: agent.now_ns() > agent.calls_begin_ns)
     job.serve()
