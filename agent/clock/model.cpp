@@ -36,12 +36,6 @@ Anchor anchor_of(const PingSample& sample) {
     return {sample.node_ns.value, sample.sent_leader_ns.value + half - sample.node_ns.value, half};
 }
 
-/// @return false for what no clock says: sums of it could overflow
-bool usable(const PingSample& sample) {
-    return sample.rtt_ns() >= 0 && std::abs(sample.sent_leader_ns.value) <= kFarthestNs &&
-           sample.node_ns.value >= -kFarthestNs && sample.node_ns.value <= kFarthestNs;
-}
-
 std::optional<Anchor> best_anchor(std::span<const PingSample> samples) {
     const PingSample* best = nullptr;
     for (const PingSample& sample : samples) {
@@ -111,6 +105,14 @@ std::int64_t worst_residual(const ClockCorrection& line, std::span<const PingSam
 
 }  // namespace
 
+bool usable(const PingSample& sample) {
+    const auto fits = [](Nanoseconds time) {
+        return time.value >= -kFarthestNs && time.value <= kFarthestNs;
+    };
+    return fits(sample.sent_leader_ns) && fits(sample.node_ns) && fits(sample.received_leader_ns) &&
+           sample.rtt_ns() >= 0;
+}
+
 std::int64_t add_bounded(std::int64_t base_ns, double ns) {
     constexpr double kFar = static_cast<double>(kFarthestNs);
     const double part = std::isnan(ns) ? 0.0 : std::nearbyint(std::clamp(ns, -kFar, kFar));
@@ -128,6 +130,20 @@ Nanoseconds ClockCorrection::node_ns(Nanoseconds leader_ns) const {
     const double drift = drift_ppb / 1e9;
     const double run = to_double(Wide{shifted} - reference_node_ns.value);
     return {add_bounded(shifted, -run * (drift / (1 + drift)))};
+}
+
+std::vector<PingSample> taken_by_relay(std::span<const PingSample> samples,
+                                       const ClockCorrection& relay) {
+    constexpr std::int64_t kRoundingNs = 1;
+    const double wrong = static_cast<double>(relay.bound_ns) + kRoundingNs;
+    std::vector<PingSample> taken;
+    for (const PingSample& sample : samples) {
+        if (!usable(sample)) continue;
+        taken.push_back({{add_bounded(relay.leader_ns(sample.sent_leader_ns).value, -wrong)},
+                         sample.node_ns,
+                         {add_bounded(relay.leader_ns(sample.received_leader_ns).value, wrong)}});
+    }
+    return taken;
 }
 
 ClockMeasurement measure_clock(std::span<const PingSample> before,

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "schema/units.hpp"
 
@@ -41,12 +42,22 @@ struct ClockCorrection {
 /// Times are kept within this of 1970: ticks and replies are other processes' words, and sums of a few of them must not overflow.
 inline constexpr std::int64_t kFarthestNs = 4'000'000'000'000'000'000;
 
+/// @return false for what no clock says: sums of it could overflow
+bool usable(const PingSample& sample);
+
 /// base + ns, both of any size, kept within kFarthestNs.
 std::int64_t add_bounded(std::int64_t base_ns, double ns);
 
 /// Two clocks of one job never run apart faster than this: what NTP may slew at most. It limits the drift where the pings alone say
 /// less, and the bound where there was no second epoch.
 inline constexpr double kMaxDriftPpb = 500'000;
+
+/// Pings that a relay took, by its own clock, as ones of the leader: each end of a round trip moves outwards by what the relay's correction may be wrong. Those
+/// that no clock says are left out.
+/// @param relay  holds, within its bound, for all of their times
+/// @thread thread-safe
+std::vector<PingSample> taken_by_relay(std::span<const PingSample> samples,
+                                       const ClockCorrection& relay);
 
 /// A stretch of a node's time for which a correction must hold.
 struct NodeInterval {

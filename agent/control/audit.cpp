@@ -27,6 +27,7 @@ spdlog::level::level_enum level_of(fbs::MessageT& request) {
         case fbs::Content::StatusRequest:
         case fbs::Content::ProcessesRequest:
         case fbs::Content::IterationsRequest:
+        case fbs::Content::RelayClocksRequest:
             return spdlog::level::debug;
         default:
             break;
@@ -39,6 +40,7 @@ spdlog::level::level_enum level_of(fbs::MessageT& request) {
 std::string asker_of(fbs::MessageT& request) {
     if (const auto* trace = content_as<fbs::TraceRequestT>(request)) return trace->asker;
     if (const auto* prepare = content_as<fbs::PrepareRequestT>(request)) return prepare->asker;
+    if (const auto* relay = content_as<fbs::RelayOpenRequestT>(request)) return relay->asker;
     return "";
 }
 
@@ -78,6 +80,8 @@ std::string sender_of(zmq::message_t& message) {
 }
 
 void Audit::asked(const std::string& identity, const std::string& sender, fbs::MessageT& request) {
+    // What is in it is noted where it is passed on to; it has no answer of its own.
+    if (request.content.type == fbs::Content::RelayRequest) return;
     const auto level = level_of(request);
     if (!spdlog::should_log(level)) return;
     open_.insert({{identity, request.id},

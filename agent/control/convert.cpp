@@ -141,6 +141,7 @@ fbs::StatusReplyT status_reply(const Engine& engine, const AgentIdentity& identi
     reply.notice = status.notice;
     reply.recovered = status.recovered;
     reply.counts_iterations = true;
+    reply.relays = kMostRelayed;
     reply.total_events = status.totals.events;
     reply.total_lost = status.totals.lost;
     reply.total_bytes = status.totals.bytes;

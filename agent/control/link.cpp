@@ -93,6 +93,12 @@ schema::Result<void> Link::probe() const {
 }
 
 schema::Result<void> Link::send(const MessageBytes& bytes) {
+    // The agent would end the connection without a word.
+    if (bytes.size() > kMostRequestBytes)
+        return Error{ErrorCode::kUsage, "send " + std::to_string(bytes.size()) + " bytes to " +
+                                            endpoint_ + ": an agent takes " +
+                                            std::to_string(kMostRequestBytes) +
+                                            " at most; name fewer hosts or processes"};
     try {
         if (socket_.send(zmq::buffer(bytes), zmq::send_flags::dontwait)) return {};
     } catch (const zmq::error_t& error) {

@@ -33,7 +33,7 @@ public:
     /// @return a number for the next request; replies carry it
     std::uint64_t next_id() { return ++last_id_; }
     /// Never blocks: an agent that does not read gets no more than a few requests.
-    /// @errors NoAgent: the queue is full
+    /// @errors NoAgent: the queue is full; Usage: more than an agent takes
     schema::Result<void> send(const MessageBytes& bytes);
     /// The next message, whatever it answers. Damaged ones are errors, not skipped.
     /// @return nothing where none came until the deadline, or a signal interrupted the wait

@@ -155,6 +155,36 @@ bool in_limits(const fbs::FetchReply& reply) {
     return size_of(reply.data()) <= kMostPartBytes;
 }
 
+bool in_limits(const flatbuffers::Vector<flatbuffers::Offset<fbs::RelayFault>>* faults) {
+    if (faults == nullptr) return true;
+    return faults->size() <= kMostRelayed &&
+           std::all_of(faults->begin(), faults->end(), [](const fbs::RelayFault* fault) {
+               return size_of(fault->message()) <= kMostErrorBytes;
+           });
+}
+
+/// Each message is there once, as each text is (texts_fit).
+bool messages_fit(const flatbuffers::Vector<flatbuffers::Offset<fbs::Relayed>>* messages,
+                  std::size_t bytes) {
+    std::size_t sum = 0;
+    for (flatbuffers::uoffset_t i = 0; i < size_of(messages); ++i) {
+        const fbs::Relayed* message = messages->Get(i);
+        sum += size_of(message->body()) + size_of(message->nodes()) * sizeof(std::uint32_t);
+        if (sum > bytes || size_of(message->nodes()) > kMostRelayed) return false;
+    }
+    return true;
+}
+
+bool in_limits(const fbs::RelayClocksReply& reply) {
+    if (size_of(reply.nodes()) > kMostRelayed) return false;
+    if (reply.nodes() == nullptr) return true;
+    return std::all_of(reply.nodes()->begin(), reply.nodes()->end(),
+                       [](const fbs::RelayClock* node) {
+                           return size_of(node->samples()) <= kMostClockSamples &&
+                                  schema::is_aligned(node->samples());
+                       });
+}
+
 /// @param bytes  of all of it
 bool in_limits(const fbs::Message& message, std::size_t bytes) {
     switch (message.content_type()) {
@@ -178,19 +208,32 @@ bool in_limits(const fbs::Message& message, std::size_t bytes) {
             return short_text(message.content_as_FetchRequest()->path());
         case fbs::Content::FetchReply:
             return in_limits(*message.content_as_FetchReply());
+        case fbs::Content::RelayOpenRequest:
+            return short_texts(message.content_as_RelayOpenRequest()->endpoints(), kMostRelayed) &&
+                   short_text(message.content_as_RelayOpenRequest()->asker());
+        case fbs::Content::RelayOpenReply:
+            return in_limits(message.content_as_RelayOpenReply()->faults());
+        case fbs::Content::RelayRequest:
+            return messages_fit(message.content_as_RelayRequest()->messages(), bytes);
+        case fbs::Content::RelayReply:
+            return messages_fit(message.content_as_RelayReply()->messages(), bytes) &&
+                   in_limits(message.content_as_RelayReply()->faults()) &&
+                   short_text(message.content_as_RelayReply()->over());
+        case fbs::Content::RelayClocksReply:
+            return in_limits(*message.content_as_RelayClocksReply());
         default:
             return true;
     }
 }
 
-bool verified(const std::uint8_t* data, std::size_t size) {
+bool is_whole(const std::uint8_t* data, std::size_t size) {
     const auto tables = static_cast<flatbuffers::uoffset_t>(size / kLeastTableBytes + kSlackTables);
     flatbuffers::Verifier verifier(data, size, kMostDepth, std::min(tables, kMostTables));
     return fbs::VerifyMessageBuffer(verifier);
 }
 
-schema::Result<fbs::MessageT> unpack_aligned(const std::uint8_t* data, std::size_t size) {
-    if (!verified(data, size)) return bad("its bytes fail the verifier");
+schema::Result<const fbs::Message*> verified(const std::uint8_t* data, std::size_t size) {
+    if (!is_whole(data, size)) return bad("its bytes fail the verifier");
     const fbs::Message* message = fbs::GetMessage(data);
     if (message->version() == 0) return bad("it bears no version");
     if (message->content_type() == fbs::Content::NONE ||
@@ -201,9 +244,24 @@ schema::Result<fbs::MessageT> unpack_aligned(const std::uint8_t* data, std::size
                    ")");
     }
     if (!in_limits(*message, size)) return bad("a list or a text in it is too long");
-    fbs::MessageT native;
-    message->UnPackTo(&native);
-    return native;
+    return message;
+}
+
+/// @param use  called with the message, whose bytes live as long
+template <class Value>
+schema::Result<Value> with_verified(std::span<const std::uint8_t> bytes,
+                                    Value (*use)(const fbs::Message&)) {
+    if (bytes.size() < 8) return bad("it has " + std::to_string(bytes.size()) + " bytes");
+    if (bytes.size() > kMostReplyBytes) return bad("it is larger than any message");
+    // libzmq hands out frames from the middle of its receive buffer; FlatBuffers wants them aligned.
+    MessageBytes copy;
+    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % 16 != 0) {
+        copy.assign(bytes.begin(), bytes.end());
+        bytes = copy;
+    }
+    const auto message = verified(bytes.data(), bytes.size());
+    if (!message) return message.error();
+    return use(**message);
 }
 
 }  // namespace
@@ -219,19 +277,22 @@ MessageBytes pack_message(std::uint64_t id, fbs::ContentUnion content) {
 }
 
 schema::Result<fbs::MessageT> unpack_message(std::span<const std::uint8_t> bytes) {
-    if (bytes.size() < 8) return bad("it has " + std::to_string(bytes.size()) + " bytes");
-    if (bytes.size() > kMostReplyBytes) return bad("it is larger than any message");
-    // libzmq hands out frames from the middle of its receive buffer; FlatBuffers wants them aligned.
-    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % 16 == 0)
-        return unpack_aligned(bytes.data(), bytes.size());
-    const MessageBytes copy(bytes.begin(), bytes.end());
-    return unpack_aligned(copy.data(), copy.size());
+    return with_verified<fbs::MessageT>(bytes, [](const fbs::Message& message) {
+        fbs::MessageT native;
+        message.UnPackTo(&native);
+        return native;
+    });
+}
+
+schema::Result<fbs::Content> kind_of(std::span<const std::uint8_t> bytes) {
+    return with_verified<fbs::Content>(
+        bytes, [](const fbs::Message& message) { return message.content_type(); });
 }
 
 std::uint64_t id_of_refused(std::span<const std::uint8_t> bytes) {
     if (bytes.size() < 8) return 0;
     const MessageBytes copy(bytes.begin(), bytes.end());
-    return verified(copy.data(), copy.size()) ? fbs::GetMessage(copy.data())->id() : 0;
+    return is_whole(copy.data(), copy.size()) ? fbs::GetMessage(copy.data())->id() : 0;
 }
 
 fbs::ErrorReplyT error_reply(const Error& error) {

@@ -21,6 +21,10 @@ inline constexpr std::size_t kMostPeers = 16'384;
 inline constexpr std::size_t kMostPids = 65536;
 inline constexpr std::uint32_t kMostHalvesInPage = 50000;
 inline constexpr std::uint32_t kMostPartBytes = 262144;  ///< of a file that is fetched
+/// An agent passes messages on to no more nodes for one leader. A message that is passed on comes in another one, which needs so many bytes beside it.
+inline constexpr std::size_t kMostRelayed = 256;
+inline constexpr std::size_t kEnvelopeBytes = 4096;
+inline constexpr std::size_t kMostClockSamples = 8;
 /// Of one capture; the first one's round number too.
 inline constexpr std::uint32_t kMostIterations = 100'000;
 
@@ -45,6 +49,11 @@ schema::Result<fbs::MessageT> unpack_message(std::span<const std::uint8_t> bytes
 /// For the answer to a message that unpack_message() refuses: of a later version's kind, or too long a list.
 /// @return 0: its bytes fail the verifier
 std::uint64_t id_of_refused(std::span<const std::uint8_t> bytes);
+
+/// What kind of message it is: verified as unpack_message does, but not taken apart.
+/// @errors as unpack_message
+/// @thread thread-safe
+schema::Result<fbs::Content> kind_of(std::span<const std::uint8_t> bytes);
 
 /// @return the message's content if it is a Table, else null
 template <class Table>

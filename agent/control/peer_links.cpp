@@ -20,6 +20,7 @@ using Results = std::vector<schema::Result<void>>;
 
 /// Hosts that don't answer take two seconds each.
 constexpr std::size_t kProbesAtOnce = 16;
+constexpr std::chrono::milliseconds kLookUp{500};  ///< between looks whether to give up
 
 /// How a socket calls a peer; its first byte must not be 0.
 std::string routing_id(std::size_t number) {
@@ -37,7 +38,8 @@ std::optional<std::size_t> number_of(const zmq::message_t& id) {
 }
 
 /// Whether anybody listens there; over tcp many at once.
-Results probe_all(const std::vector<std::string>& endpoints) {
+Results probe_all(const std::vector<std::string>& endpoints,
+                  const std::function<bool()>& given_up) {
     Results results(endpoints.size());
     std::vector<std::size_t> far;
     for (std::size_t i = 0; i < endpoints.size(); ++i) {
@@ -48,7 +50,7 @@ Results probe_all(const std::vector<std::string>& endpoints) {
     }
     std::atomic<std::size_t> next{0};
     const auto probe_some = [&] {
-        for (std::size_t i = next++; i < far.size(); i = next++)
+        for (std::size_t i = next++; i < far.size() && !given_up(); i = next++)
             results[far[i]] = probe_endpoint(endpoints[far[i]]);
     };
     std::vector<std::thread> others;
@@ -75,26 +77,28 @@ void PeerLinks::connect_to(Line& line, std::size_t peer, const std::string& endp
 
 Results PeerLinks::connect(const std::vector<std::string>& endpoints,
                            const std::vector<Key>& keys) {
-    Results results = probe_all(endpoints);
-    places_.resize(endpoints.size());
+    Results results = probe_all(endpoints, [this] { return given_up(); });
+    const std::size_t first = places_.size();
+    places_.resize(first + endpoints.size());
     std::vector<std::size_t> far;
     try {
-        Line& near = lines_.emplace_back(context_, nullptr);
+        if (lines_.empty()) lines_.emplace_back(context_, nullptr);
+        Line& near = lines_.front();
         for (std::size_t i = 0; i < endpoints.size(); ++i) {
             if (is_tcp(endpoints[i])) {
                 if (keys.empty()) results[i] = key_missing(endpoints[i]);
                 if (results[i]) far.push_back(i);
             } else if (results[i]) {
-                places_[i] = {0, near.peers.size(), true};
-                connect_to(near, i, endpoints[i]);
+                places_[first + i] = {0, near.peers.size(), true};
+                connect_to(near, first + i, endpoints[i]);
             }
         }
         for (const Key& key : keys) {
-            if (!far.empty()) agree(endpoints, key, far, results);
+            if (!far.empty()) agree(first, endpoints, key, far, results);
         }
     } catch (const zmq::error_t& error) {
         for (std::size_t i = 0; i < results.size(); ++i) {
-            if (results[i] && !places_[i].connected)
+            if (results[i] && !places_[first + i].connected)
                 results[i] =
                     Error{ErrorCode::kInternal, "connect to " + endpoints[i] + ": " + error.what()};
         }
@@ -103,36 +107,38 @@ Results PeerLinks::connect(const std::vector<std::string>& endpoints,
 }
 
 /// Connects to all that are wanted with one key.
-/// @param wanted  afterwards those that hold another one
-void PeerLinks::agree(const std::vector<std::string>& endpoints, const Key& key,
+/// @param first   the peer that the first endpoint is
+/// @param wanted  by endpoint; afterwards those that hold another key
+void PeerLinks::agree(std::size_t first, const std::vector<std::string>& endpoints, const Key& key,
                       std::vector<std::size_t>& wanted, Results& results) {
     Line& line = lines_.emplace_back(context_, &key);
     Handshakes handshakes(context_, line.socket);
     std::unordered_map<std::string, std::size_t> waiting;
-    for (const std::size_t peer : wanted) {
-        results[peer] = no_handshake(endpoints[peer]);
-        waiting.emplace(endpoints[peer], peer);
-        places_[peer] = {lines_.size() - 1, line.peers.size(), false};
-        connect_to(line, peer, endpoints[peer]);
+    for (const std::size_t i : wanted) {
+        results[i] = no_handshake(endpoints[i]);
+        waiting.emplace(endpoints[i], i);
+        places_[first + i] = {lines_.size() - 1, line.peers.size(), false};
+        connect_to(line, first + i, endpoints[i]);
     }
     wanted.clear();
     const auto deadline = Clock::now() + kHandshakeLimit;
-    while (!waiting.empty()) {
-        const auto outcome = handshakes.next(deadline);
-        if (!outcome) break;
+    while (!waiting.empty() && !given_up()) {
+        const auto outcome = handshakes.next(std::min(deadline, Clock::now() + kLookUp));
+        if (!outcome && Clock::now() >= deadline) break;
+        if (!outcome) continue;
         const auto found = waiting.find(outcome->endpoint);
         if (found == waiting.end()) continue;
-        const std::size_t peer = found->second;
+        const std::size_t i = found->second;
         waiting.erase(found);
         if (outcome->agreed) {
-            places_[peer].connected = true;
-            results[peer] = {};
+            places_[first + i].connected = true;
+            results[i] = {};
             continue;
         }
         // It would go on trying.
-        line.socket.disconnect(endpoints[peer]);
-        results[peer] = other_key(endpoints[peer]);
-        wanted.push_back(peer);
+        line.socket.disconnect(endpoints[i]);
+        results[i] = other_key(endpoints[i]);
+        wanted.push_back(i);
     }
 }
 

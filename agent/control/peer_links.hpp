@@ -5,8 +5,10 @@
 #include <zmq.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/control/key.hpp"
@@ -19,14 +21,18 @@ namespace ringside::agent {
 /// @thread one: the leader's
 class PeerLinks {
 public:
-    explicit PeerLinks(zmq::context_t& context) : context_(context) {}
+    /// @param give_up  asked while it waits for peers to connect to; thread-safe, may be empty
+    explicit PeerLinks(zmq::context_t& context, std::function<bool()> give_up = {})
+        : context_(context), give_up_(std::move(give_up)) {}
 
     /// Looks whether anybody listens at each endpoint, then connects to all; over tcp it waits until they have agreed on one of the keys, those that are tried
-    /// one after the other. Called once.
-    /// @param endpoints  none twice; a peer is named by its place in them
+    /// one after the other. Called again, it connects to more.
+    /// @param endpoints  none twice; a peer is named by its place in those of all calls
     /// @return for each what Link::connect says
     std::vector<schema::Result<void>> connect(const std::vector<std::string>& endpoints,
                                               const std::vector<Key>& keys);
+
+    std::size_t size() const { return places_.size(); }
 
     /// Never blocks: an agent that does not read gets no more than a few requests.
     /// @errors NoAgent: the queue is full; Internal: it was not connected to
@@ -56,10 +62,12 @@ private:
         bool connected = false;
     };
     void connect_to(Line& line, std::size_t peer, const std::string& endpoint);
-    void agree(const std::vector<std::string>& endpoints, const Key& key,
+    void agree(std::size_t first, const std::vector<std::string>& endpoints, const Key& key,
                std::vector<std::size_t>& wanted, std::vector<schema::Result<void>>& results);
+    bool given_up() const { return give_up_ && give_up_(); }
 
     zmq::context_t& context_;
+    const std::function<bool()> give_up_;
     std::vector<Line> lines_;
     std::vector<Place> places_;
 };

@@ -20,9 +20,7 @@ constexpr Milliseconds kTouch{500};  ///< between pings while waiting, of so man
 constexpr int kNodesForTouch = 1000;
 constexpr Milliseconds kMostTouch{2000};
 constexpr Milliseconds kProbe{200};
-constexpr Milliseconds kForEach{2};  ///< what a node adds to a round's limit
-constexpr Milliseconds kPingLimit{1000};
-constexpr std::size_t kPingedAtOnce = 8;
+constexpr Milliseconds kForEach{2};       ///< what a node adds to a round's limit
 constexpr std::size_t kMostInARow = 256;  ///< messages before the clock is looked at
 constexpr Milliseconds kMeetLimit{2000};
 
@@ -30,6 +28,10 @@ Error gone(const NodeState& node, const std::string& action, Milliseconds after)
     return {ErrorCode::kNoAgent, action + ": the agent at " + node.endpoint +
                                      " has not answered for " + std::to_string(after.count()) +
                                      " ms; is it stopped, or its machine overloaded?"};
+}
+
+bool is_asked(const NodeState& node, const Round& round) {
+    return round.of_relays ? !node.relayed.empty() : node.has_way() && node.taking_part;
 }
 
 }  // namespace
@@ -42,6 +44,7 @@ Roster::Roster(NodeService& own, zmq::context_t& context, std::function<void()> 
     state.name = own.engine().options().node;
     state.host = own.identity().host;
     state.reached = true;
+    state.own_ = true;
     const EngineStatus status = own.engine().status();
     state.capturing = status.capturing;
     state.capture_id = status.capture_id;
@@ -59,32 +62,54 @@ void Roster::drop(NodeState& node, Error error) {
     node.error = std::move(error);
 }
 
+/// The agent does not answer any more: neither for itself nor for those behind it.
+void Roster::lose(NodeState& node, const Error& error) {
+    lose_relayed(node, error);
+    if (node.taking_part) drop(node, error);
+}
+
 void Roster::add_peers(const std::vector<std::string>& peers) {
     std::unordered_set<std::string> known{own().endpoint};
-    std::vector<std::string> endpoints;
+    nodes_.reserve(peers.size() + 1);
     for (const std::string& peer : peers) {
-        if (known.insert(peer).second) endpoints.push_back(peer);
-    }
-    // The job's key, else the user's: an agent that was started without a job's name has that one.
-    const auto connected = links_.connect(endpoints, own_.keys());
-    nodes_.reserve(endpoints.size() + 1);
-    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+        if (!known.insert(peer).second) continue;
         NodeState state;
-        state.endpoint = endpoints[i];
-        state.name = endpoints[i];  // until it has told its own
-        state.peer = i;
+        state.endpoint = peer;
+        state.name = peer;  // until it has told its own
         nodes_.push_back(std::move(state));
-        // An endpoint without a socket is a peer all the same: the reply says what is wrong with it.
-        if (!connected[i]) drop(nodes_.back(), connected[i].error());
     }
 }
 
-void Roster::meet(const std::vector<std::string>& peers) {
+void Roster::connect_to(const std::vector<std::size_t>& nodes) {
+    if (nodes.empty()) return;
+    std::vector<std::string> endpoints;
+    for (const std::size_t index : nodes) endpoints.push_back(nodes_[index].endpoint);
+    // The job's key, else the user's: an agent that was started without a job's name has that one.
+    const auto connected = links_.connect(endpoints, own_.keys());
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        NodeState& node = nodes_[nodes[i]];
+        node.link = linked_.size();
+        linked_.push_back(nodes[i]);
+        // An endpoint without a socket is a peer all the same: the reply says what is wrong with it.
+        if (!connected[i]) drop(node, connected[i].error());
+    }
+}
+
+void Roster::meet(const std::vector<std::string>& peers, const TreeShape& shape) {
     add_peers(peers);
+    connect_to(find_relays(shape));
+    ask_who();
+    refuse_double_names();
+}
+
+/// Those that are connected and have not said it yet.
+void Roster::ask_who() {
     Round round;
     round.action = "ask who it is";
     round.limit = round.silence = kMeetLimit;
-    round.request = [](NodeState&, std::uint64_t id) { return pack(id, fbs::StatusRequestT{}); };
+    round.request = [](NodeState& node, std::uint64_t id) {
+        return !node.reached ? pack(id, fbs::StatusRequestT{}) : MessageBytes();
+    };
     round.reply = [this](NodeState& node, fbs::MessageT& message) {
         auto* status = content_as<fbs::StatusReplyT>(message);
         if (status == nullptr)
@@ -97,11 +122,11 @@ void Roster::meet(const std::vector<std::string>& peers) {
         node.capturing = status->capturing;
         node.capture_id = status->capture_id;
         node.counts_iterations = status->counts_iterations;
+        node.relays_at_most_ = std::min<std::size_t>(status->relays, kMostRelayed);
         if (auto checked = check_name("the node's name", node.name); !checked)
             drop(node, checked.error());
     };
     run(round);
-    refuse_double_names();
 }
 
 /// Dumps bear their node's name and are gathered in one folder.
@@ -122,28 +147,39 @@ Nanoseconds Roster::node_time_of(const NodeState& node, Nanoseconds leader_ns) c
 }
 
 std::int64_t Roster::worst_rtt_ns() const {
-    std::int64_t worst = 0;
+    // To a node directly, and from a relay to a node.
+    std::int64_t worst[2] = {0, 0};
     for (const NodeState& node : nodes_) {
-        if (!node.taking_part) continue;
-        for (const PingSample& sample : node.before) worst = std::max(worst, sample.rtt_ns());
+        std::int64_t& of = worst[node.relay == NodeState::kNone ? 0 : 1];
+        for (const PingSample& sample : node.before) of = std::max(of, sample.rtt_ns());
     }
-    return worst;
+    return worst[0] + worst[1];
 }
 
 void Roster::ask(NodeState& node, const Round& round) {
-    if (node.own() || !node.taking_part) return;
-    const std::uint64_t id = ++last_id_;
-    const MessageBytes bytes = round.request(node, id);
+    if (!is_asked(node, round)) return;
+    const MessageBytes bytes = round.request(node, round_id_);
     if (bytes.empty()) return;
     // A question that is asked again and again must not make one that is silent look alive.
     if (!round.may_fail) node.heard_ = Clock::now();
-    node.waiting_for_ = id;
+    node.waiting_for_ = round_id_;
     ++waiting_;
-    if (auto sent = links_.send(node.peer, bytes); !sent) drop(node, sent.error());
+    if (auto sent = send(node, bytes); !sent) lose(node, sent.error());
 }
 
 void Roster::ask_more(const Round& round) {
     while (waiting_ < round.at_once && asked_ < nodes_.size()) ask(nodes_[asked_++], round);
+    send_bundles();
+}
+
+schema::Result<void> Roster::send(NodeState& node, const MessageBytes& bytes) {
+    if (node.relay == NodeState::kNone) return links_.send(node.link, bytes);
+    if (bytes.size() > kMostRequestBytes - kEnvelopeBytes)
+        return Error{ErrorCode::kUsage, "send " + std::to_string(bytes.size()) +
+                                            " bytes through a relay: that is too much; name "
+                                            "fewer processes"};
+    bundle(nodes_[node.relay], node.number_, bytes);
+    return {};
 }
 
 void Roster::run(const Round& round) {
@@ -161,6 +197,7 @@ void Roster::run(const Round& round) {
         });
     }
     asked_ = 0;
+    round_id_ = ++last_id_;
     ask_more(round);
     while (waiting_ > 0 && Clock::now() < limit) {
         pump(limit, nullptr, &round);
@@ -180,12 +217,13 @@ void Roster::give_up_late(const Round& round) {
     for (NodeState& node : nodes_) {
         if (node.waiting_for_ == 0) continue;
         no_longer_wait(node);
-        if (!round.may_fail) drop(node, gone(node, round.action, round.limit));
+        if (!round.may_fail) lose(node, gone(node, round.action, round.limit));
     }
     // Where not all are asked at once: those whose turn has not come.
     for (; asked_ < nodes_.size(); ++asked_) {
         NodeState& node = nodes_[asked_];
-        if (node.taking_part && !round.may_fail) drop(node, gone(node, round.action, round.limit));
+        if (is_asked(node, round) && !round.may_fail)
+            lose(node, gone(node, round.action, round.limit));
     }
 }
 
@@ -209,28 +247,30 @@ void Roster::read(const Round* round) {
         auto frame = links_.receive();
         if (!frame) return;
         const Nanoseconds received = leader_now();
-        NodeState& node = nodes_[frame->peer + 1];
-        if (!node.taking_part) continue;
+        NodeState& node = nodes_[linked_[frame->peer]];
+        if (!node.taking_part && node.relayed.empty()) continue;
         if (frame->parts) {
-            drop(node, {ErrorCode::kInput, "read a reply of " + node.endpoint +
+            lose(node, {ErrorCode::kInput, "read a reply of " + node.endpoint +
                                                ": it has several parts; is that an agent?"});
             continue;
         }
         auto message = unpack_message(
             {static_cast<const std::uint8_t*>(frame->body.data()), frame->body.size()});
-        if (message)
-            take(node, *message, received, round);
+        if (!message)
+            lose(node, message.error());
+        else if (auto* passed = content_as<fbs::RelayReplyT>(*message))
+            take_passed(node, *passed, received, round);
         else
-            drop(node, message.error());
+            take(node, *message, received, round);
     }
 }
 
+/// Under last_id_: nodes of one relay are pinged by one message.
 void Roster::send_ping(NodeState& node) {
-    node.ping_id_ = ++last_id_;
-    node.pinged_ = Clock::now();
+    node.ping_id_ = last_id_;
     const MessageBytes bytes = pack(node.ping_id_, fbs::PingRequestT{});
     node.ping_sent_ = leader_now();
-    (void)links_.send(node.peer, bytes);
+    (void)send(node, bytes);
 }
 
 /// Between pings while waiting; thousands of nodes are asked less often.
@@ -241,25 +281,32 @@ Milliseconds Roster::touch() const {
 
 void Roster::keep_in_touch(const Round* round) {
     const SteadyTime now = Clock::now();
-    if (measuring_ || now - last_look_ < kTick) return;
+    if (sweep_ || now - last_look_ < kTick) return;
     last_look_ = now;
     if (now - last_touch_ >= touch()) {
         last_touch_ = now;
+        ++last_id_;
+        const bool relays_alone = round != nullptr && round->of_relays;
         for (NodeState& node : nodes_) {
-            if (!node.own() && node.taking_part) send_ping(node);
+            const bool pinged = relays_alone ? !node.relayed.empty() : node.taking_part;
+            if (node.has_way() && pinged) send_ping(node);
         }
+        send_bundles();
     }
-    if (round == nullptr) return;
+    if (round != nullptr) look_for_silent(*round, now);
+}
+
+void Roster::look_for_silent(const Round& round, SteadyTime now) {
     bool probed = false;
     for (NodeState& node : nodes_) {
         if (node.waiting_for_ == 0) continue;
-        if (now - node.heard_ > round->silence + touch() - kTouch) {
-            drop(node, gone(node, round->action, round->silence));
+        if (now - node.heard_ > round.silence + touch() - kTouch) {
+            lose(node, gone(node, round.action, round.silence));
         } else if (!probed && now - node.heard_ > 2 * touch()) {
-            // One that takes time a look: the others' messages wait meanwhile.
-            probed = is_tcp(node.endpoint);
-            if (auto alive = probe_endpoint(node.endpoint, kProbe); !alive)
-                drop(node, alive.error());
+            NodeState& way = node.relay == NodeState::kNone ? node : nodes_[node.relay];
+            // One that takes time a look: the others' messages wait meanwhile. Of those behind a relay one, too: it is the same one that is looked for.
+            probed = is_tcp(way.endpoint) || node.relay != NodeState::kNone;
+            if (auto alive = probe_endpoint(way.endpoint, kProbe); !alive) lose(way, alive.error());
         }
     }
 }
@@ -267,65 +314,69 @@ void Roster::keep_in_touch(const Round* round) {
 void Roster::take(NodeState& node, fbs::MessageT& message, Nanoseconds received,
                   const Round* round) {
     node.heard_ = Clock::now();
-    const auto* ping = content_as<fbs::PingReplyT>(message);
-    // Read late, after whatever else was in the queue: a wide sample, and honest about it.
-    if (ping != nullptr && message.id == node.ping_id_)
-        return take_ping(node, {node.ping_sent_, {ping->node_ns}, received});
+    if (const auto* ping = content_as<fbs::PingReplyT>(message)) {
+        // Read late, after whatever else was in the queue: a wide sample, and honest about it.
+        if (sweep_ && sweep_->take(index_of(node), message.id, {ping->node_ns}, received)) return;
+        if (message.id == node.ping_id_) {
+            node.ping_id_ = 0;
+            return node.during.push_back({node.ping_sent_, {ping->node_ns}, received});
+        }
+    }
     const auto unread = unread_by(node.endpoint, message);
     if ((message.id != node.waiting_for_ && !unread) || node.waiting_for_ == 0 || round == nullptr)
         return;
     no_longer_wait(node);
     if (unread) return round->may_fail ? void() : drop(node, *unread);
     if (const auto* error = content_as<fbs::ErrorReplyT>(message)) {
+        if (round->of_relays) return lose_relayed(node, error_of(*error));
         return round->may_fail ? void() : drop(node, error_of(*error));
     }
     round->reply(node, message);
 }
 
-void Roster::take_ping(NodeState& node, const PingSample& sample) {
-    node.ping_id_ = 0;
-    if (!node.epoch_) return node.during.push_back(sample);
-    node.epoch_->add(sample);
-    if (!node.epoch_->done()) send_ping(node);
-}
-
-void Roster::end_epoch(NodeState& node, std::vector<PingSample> NodeState::*samples) {
-    const std::vector<PingSample> epoch = node.epoch_->samples();
-    node.epoch_.reset();
-    node.ping_id_ = 0;
+void Roster::end_epoch(NodeState& node, const std::vector<PingSample>& epoch,
+                       std::vector<PingSample> NodeState::*samples) {
     if (epoch.empty()) {
         // Before the capture a node without a clock is no use; after it its dump still is.
-        if (samples == &NodeState::before) drop(node, gone(node, "ping", kPingLimit));
+        const Error silent = gone(node, "ping", PingSweep::kPingLimit);
+        lose_relayed(node, silent);
+        if (samples == &NodeState::before && node.taking_part) drop(node, silent);
         return;
     }
     auto& kept = node.*samples;
     kept.insert(kept.end(), epoch.begin(), epoch.end());
     if (samples != &NodeState::before) return;
     const Nanoseconds now = epoch.back().node_ns;
-    node.rough = measure_clock(kept, {}, {}, {now, now}).correction;
+    node.rough = clock_of(nodes_, node, {now, now}).correction;
 }
 
 void Roster::ping_all(std::vector<PingSample> NodeState::*samples) {
-    std::vector<NodeState*> under_way;
-    measuring_ = true;
-    for (std::size_t next = 1; next < nodes_.size() || !under_way.empty();) {
-        for (; next < nodes_.size() && under_way.size() < kPingedAtOnce; ++next) {
-            NodeState& node = nodes_[next];
-            if (!node.taking_part) continue;
-            node.epoch_.emplace(PingPlan{});
-            send_ping(node);
-            under_way.push_back(&node);
-        }
-        if (!under_way.empty()) pump(Clock::now() + kTick, nullptr, nullptr);
-        const SteadyTime now = Clock::now();
-        std::erase_if(under_way, [&](NodeState* node) {
-            const bool late = now - node->pinged_ > kPingLimit;
-            if (node->taking_part && !late && !node->epoch_->done()) return false;
-            if (node->taking_part) end_epoch(*node, samples);
-            return true;
-        });
+    // What the relays measure lies between what is measured of them: there their own correction is at its best.
+    if (samples == &NodeState::after) measure_through_relays(samples);
+    ping_links(samples);
+    if (samples != &NodeState::after) measure_through_relays(samples);
+}
+
+/// Those that this leader has a connection to.
+void Roster::ping_links(std::vector<PingSample> NodeState::*samples) {
+    std::vector<std::size_t> targets;
+    for (const std::size_t index : linked_) {
+        if (nodes_[index].taking_part || !nodes_[index].relayed.empty()) targets.push_back(index);
     }
-    measuring_ = false;
+    const auto send = [this](std::size_t index) {
+        const std::uint64_t id = ++last_id_;
+        const MessageBytes bytes = pack(id, fbs::PingRequestT{});
+        const Nanoseconds now = leader_now();
+        (void)links_.send(nodes_[index].link, bytes);
+        return PingSweep::Sent{id, now};
+    };
+    const auto ended = [this, samples](std::size_t index, const std::vector<PingSample>& epoch) {
+        end_epoch(nodes_[index], epoch, samples);
+    };
+    sweep_.emplace(std::move(targets), send, ended);
+    for (sweep_->go_on(Clock::now()); !sweep_->over(); sweep_->go_on(Clock::now()))
+        pump(Clock::now() + kTick, nullptr, nullptr);
+    sweep_.reset();
 }
 
 bool Roster::wait_until(Nanoseconds leader_ns) {

@@ -22,6 +22,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMostInARow = 64;        ///< messages before the other descriptors get their turn
 constexpr Milliseconds kLookUp{1000};  ///< between looks at the lease, and at the socket's file
 constexpr int kLingerMs = 1000;
+/// A leader says nothing to its relays while it measures others' clocks.
+constexpr int kLeasesOfRelay = 4;
 
 std::string host_name() {
     char host[256] = {};
@@ -65,6 +67,7 @@ Server::Server(Engine& engine, AgentIdentity identity, zmq::context_t* shared)
       connections_(context_, socket_),
       service_(engine, std::move(identity)),
       desk_(service_, context_, outbox_),
+      relays_(service_, context_, outbox_),
       files_(engine.options().output_root) {}
 
 schema::Result<std::unique_ptr<Server>> Server::bind(Engine& engine, const ServerSetup& setup) {
@@ -78,6 +81,7 @@ schema::Result<std::unique_ptr<Server>> Server::bind(Engine& engine, const Serve
     if (setup.key) server->service_.take_key(*setup.key);
     if (auto listening = server->listen(setup); !listening) return listening.error();
     server->lease_lasts_ = setup.lease;
+    server->relays_.set_silence(kLeasesOfRelay * setup.lease);
     return server;
 }
 
@@ -113,6 +117,7 @@ void Server::serve(int stop_fd) {
         if ((items[1].revents & ZMQ_POLLIN) != 0) send_letters();
         if ((items[2].revents & ZMQ_POLLIN) != 0) break;
         check_lease();
+        relays_.look();
         check_socket_file();
         look_far(Milliseconds(0));
         keep_note();
@@ -179,6 +184,7 @@ bool Server::receive_one() {
 
 void Server::handle(const std::string& identity, fbs::MessageT message) {
     if (identity == lease_.identity) lease_.heard = Clock::now();
+    relays_.heard(identity);
     if (answer_at_once(identity, message)) return;
     switch (message.content.type) {
         case fbs::Content::PrepareRequest:
@@ -199,6 +205,12 @@ void Server::handle(const std::string& identity, fbs::MessageT message) {
         case fbs::Content::TraceRequest:
         case fbs::Content::CancelRequest:
             return lead(identity, message);
+        case fbs::Content::RelayOpenRequest:
+        case fbs::Content::RelayRequest:
+        case fbs::Content::RelayClocksRequest:
+            if (auto reply = relays_.take(identity, std::move(message)))
+                send({identity, std::move(*reply)});
+            return;
         default:
             send({identity, pack(message.id, error_reply(not_a_request(message)))});
     }
@@ -374,6 +386,7 @@ schema::Result<void> Server::finish() {
         order.stop_node_ns = service_.engine().node_now().value;
         if (auto stopped = service_.stop(order); !stopped) result = stopped.error();
     }
+    relays_.finish();
     // Last: it may wait for Slurm or for a home that hangs, and the dump must not.
     finder_.reset();
     send_letters();

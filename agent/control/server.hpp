@@ -20,6 +20,7 @@
 #include "agent/control/lead_desk.hpp"
 #include "agent/control/node_service.hpp"
 #include "agent/control/outbox.hpp"
+#include "agent/control/relay_desk.hpp"
 #include "agent/control/rendezvous.hpp"
 #include "agent/control/worker.hpp"
 #include "schema/result.hpp"
@@ -127,6 +128,7 @@ private:
     std::unique_ptr<Gate> gate_;  // with a tcp endpoint, far or near
     Outbox outbox_;
     LeadDesk desk_;
+    RelayDesk relays_;
     FileParts files_;
     UnsentBytes unsent_;  ///< of files
     // Last: their tasks use all the others. Four, so that a status waits neither for a capture's end, nor for a home or a Slurm, nor for files.

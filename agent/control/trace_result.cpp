@@ -31,7 +31,7 @@ NodeInterval span_of(const NodeCapture& capture) {
     return {start, stop};
 }
 
-NodeCapture capture_of(NodeState& node) {
+NodeCapture capture_of(const std::vector<NodeState>& nodes, NodeState& node) {
     NodeCapture capture;
     capture.name = node.name;
     capture.host = node.host;
@@ -52,15 +52,15 @@ NodeCapture capture_of(NodeState& node) {
     capture.halves_complete = node.halves.size() >= stopped.halves_count;
     if (capture.halves_complete) capture.halves = std::move(node.halves);
     if (node.own()) return capture;
-    const ClockMeasurement measured =
-        measure_clock(node.before, node.during, node.after, span_of(capture));
+    const ClockMeasurement measured = clock_of(nodes, node, span_of(capture));
     capture.clock = measured.correction;
     capture.best_rtt_ns = measured.best_rtt_ns;
     capture.pings = measured.pings;
     return capture;
 }
 
-fbs::TraceNodeT node_of(const NodeState& state, const NodeCapture& capture) {
+fbs::TraceNodeT node_of(const std::vector<NodeState>& nodes, const NodeState& state,
+                        const NodeCapture& capture) {
     fbs::TraceNodeT node;
     node.name = capture.name;
     node.host = capture.host;
@@ -71,6 +71,7 @@ fbs::TraceNodeT node_of(const NodeState& state, const NodeCapture& capture) {
         clock.reference_node_ns.value, clock.offset_ns, clock.drift_ppb, clock.bound_ns);
     node.start_delay_ns = capture.start_delay_ns;
     node.not_meant = state.not_meant;
+    if (state.relay != NodeState::kNone) node.relay = nodes[state.relay].endpoint;
     if (!state.stopped) return node;
     node.path = state.stopped->path;
     node.bytes = state.stopped->bytes;
@@ -101,7 +102,7 @@ TraceResult make_result(std::vector<NodeState>& nodes, Nanoseconds start_ns) {
     std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
     std::int64_t latest = std::numeric_limits<std::int64_t>::min();
     for (NodeState& node : nodes) {
-        NodeCapture capture = capture_of(node);
+        NodeCapture capture = capture_of(nodes, node);
         if (node.stopped && capture.start_ticks != 0 && start_ns.value != 0) {
             // An order that came after its instant: the node dropped what came before the order.
             capture.start_delay_ns =
@@ -118,7 +119,7 @@ TraceResult make_result(std::vector<NodeState>& nodes, Nanoseconds start_ns) {
             const NodeInterval span = span_of(capture);
             result.duration_ns = std::max(result.duration_ns, span.to.value - span.from.value);
         }
-        result.nodes.push_back(node_of(node, capture));
+        result.nodes.push_back(node_of(nodes, node, capture));
         result.captures.push_back(std::move(capture));
     }
     if (latest >= earliest) result.start_spread_ns = latest - earliest;

@@ -51,12 +51,12 @@ TraceRun::TraceRun(NodeService& own, zmq::context_t& context, const fbs::TraceRe
       roster_(
           own, context, [this] { tell_progress(); }, cancel.event()) {}
 
-schema::Result<fbs::TraceReplyT> TraceRun::run() {
+schema::Result<fbs::TraceReplyT> TraceRun::lead() {
     if (auto checked = check_request(); !checked) return checked.error();
     if (auto waited = wait_for_start(); !waited) return waited.error();
     enter(fbs::Phase::Measuring, "measuring the nodes' clocks");
     timed_until_ = Clock::now();
-    roster_.meet(request_.peers);
+    roster_.meet(request_.peers, {request_.relay_beyond, request_.nodes_a_relay, request_.asker});
     took("meet");
     roster_.ping_all(&NodeState::before);
     took("ping");

@@ -51,7 +51,11 @@ public:
 
     /// @errors Refused: a capture runs here already, or the trace was cancelled; NothingMatched: none of the pids is on any node;
     ///         Usage: also a start that is past or too far; Internal: as their messages say
-    schema::Result<fbs::TraceReplyT> run();
+    schema::Result<fbs::TraceReplyT> run() {
+        auto reply = lead();
+        roster_.leave();
+        return reply;
+    }
 
     /// What took how long: meet, ping, prepare, begin, capture, stop, ping, halves, join.
     struct PhaseTime {
@@ -62,6 +66,7 @@ public:
     const std::vector<NodeState>& nodes() const { return roster_.nodes(); }
 
 private:
+    schema::Result<fbs::TraceReplyT> lead();
     schema::Result<void> check_request() const;
     schema::Result<void> wait_for_start();
     schema::Result<void> prepare();

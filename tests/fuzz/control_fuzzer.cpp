@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "agent/clock/model.hpp"
+#include "agent/control/endpoint.hpp"
 #include "agent/control/known_agents.hpp"
 #include "agent/control/messages.hpp"
 #include "agent/control/node_service.hpp"
@@ -83,6 +86,17 @@ void serve(NodeService& service, fbs::MessageT& message) {
     static_cast<void>(status_reply(service.engine(), service.identity()));
 }
 
+/// Pings that a relay tells of, by whatever clock.
+void measure(const fbs::RelayClockT& clock) {
+    std::vector<PingSample> samples;
+    for (const fbs::PingTimes& times : clock.samples)
+        samples.push_back({{times.sent_ns()}, {times.node_ns()}, {times.received_ns()}});
+    const ClockCorrection relay{{7}, 1'000'000'000, 50'000, 30'000};
+    const auto taken = taken_by_relay(samples, relay);
+    require(taken.size() <= samples.size());
+    static_cast<void>(measure_clock(taken, samples, taken, {{0}, {1'000'000'000}}));
+}
+
 /// What a leader makes of another agent's answers.
 void lead(fbs::MessageT& message) {
     if (const auto* stopped = content_as<fbs::StopReplyT>(message)) {
@@ -94,6 +108,27 @@ void lead(fbs::MessageT& message) {
     }
     if (const auto* error = content_as<fbs::ErrorReplyT>(message))
         static_cast<void>(error_of(*error));
+    if (const auto* clocks = content_as<fbs::RelayClocksReplyT>(message)) {
+        for (const auto& clock : clocks->nodes) measure(*clock);
+    }
+}
+
+/// What a relay makes of a leader's envelope and a leader of a relay's: each message in it is a stranger's again.
+void open_envelope(fbs::MessageT& message) {
+    const auto open = [](const std::vector<std::unique_ptr<fbs::RelayedT>>& messages) {
+        for (const auto& relayed : messages) {
+            const auto kind = kind_of(relayed->body);
+            auto inner = unpack_message(relayed->body);
+            require(static_cast<bool>(kind) == static_cast<bool>(inner));
+            if (inner) lead(*inner);
+        }
+    };
+    if (const auto* request = content_as<fbs::RelayRequestT>(message)) open(request->messages);
+    if (const auto* reply = content_as<fbs::RelayReplyT>(message)) open(reply->messages);
+    if (const auto* wanted = content_as<fbs::RelayOpenRequestT>(message)) {
+        for (const std::string& endpoint : wanted->endpoints)
+            static_cast<void>(check_endpoint(endpoint));
+    }
 }
 
 /// One of each kind, with something in each list.
@@ -146,6 +181,25 @@ std::vector<MessageBytes> seeds() {
     all.push_back(pack(14, processes_reply(node.engine)));
     all.push_back(pack(16, status_reply(node.engine, node.service.identity())));
     all.push_back(pack(17, error_reply({schema::ErrorCode::kRefused, "because"})));
+    fbs::RelayOpenRequestT open;
+    open.endpoints = {"ipc:///a", "tcp://b:1"};
+    all.push_back(pack(18, std::move(open)));
+    fbs::RelayRequestT envelope;
+    envelope.messages.push_back(std::make_unique<fbs::RelayedT>());
+    envelope.messages[0]->nodes = {0, 1};
+    envelope.messages[0]->body = all.front();
+    all.push_back(pack(19, std::move(envelope)));
+    fbs::RelayReplyT passed;
+    passed.messages.push_back(std::make_unique<fbs::RelayedT>());
+    passed.messages[0]->nodes = {0};
+    passed.messages[0]->body = all.back();
+    passed.faults.push_back(std::make_unique<fbs::RelayFaultT>());
+    passed.faults[0]->message = "because";
+    all.push_back(pack(0, std::move(passed)));
+    fbs::RelayClocksReplyT clocks;
+    clocks.nodes.push_back(std::make_unique<fbs::RelayClockT>());
+    clocks.nodes[0]->samples = {{1, 2, 3}, {4, 5, 6}};
+    all.push_back(pack(20, std::move(clocks)));
     return all;
 }
 
@@ -172,5 +226,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(again.size() > kMostReplyBytes || static_cast<bool>(unpack_message(again)));
     serve(node.service, *message);
     lead(*message);
+    open_envelope(*message);
     return 0;
 }

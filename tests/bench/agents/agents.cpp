@@ -4,6 +4,7 @@
 //     agents light ROOT OUTPUT ipc FIRST COUNT         COUNT that only answer
 //     agents key ROOT OUTPUT tcp 0 0                   writes the key of them all
 //     agents lead ROOT OUTPUT ipc|tcp COUNT ROUNDS     asks one, asks all, traces one, traces all; prints how long each took
+//     agents tree ROOT OUTPUT ipc COUNT RELAYS         traces the first RELAYS of them, then all through these; prints what that took, here and there
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "agent/capture/engine.hpp"
+#include "agent/control/client.hpp"
 #include "agent/control/lead_desk.hpp"
 #include "agent/control/trace_run.hpp"
 #include "tests/bench/agents/serving.hpp"
@@ -81,12 +83,15 @@ public:
     struct Traced {
         std::map<std::string, double> ms;
         std::vector<double> bounds_us, rtts_us;
-        std::uint64_t joined = 0, orphans = 0;
+        std::uint64_t joined = 0, orphans = 0, relayed = 0;
         double spread_ms = 0;
     };
-    Traced trace(const std::vector<std::string>& peers) {
+    /// @param behind  each relay; 0: no tree
+    Traced trace(const std::vector<std::string>& peers, std::uint32_t behind = 0) {
         fbs::TraceRequestT request;
         request.peers = peers;
+        request.relay_beyond = behind != 0 ? behind : static_cast<std::uint32_t>(kMostPeers);
+        request.nodes_a_relay = behind;
         request.duration_ms = kTraceMs;
         const Cancel never;
         const std::uint64_t id = new_capture_id();
@@ -99,6 +104,7 @@ public:
             traced.ms[time.phase] = static_cast<double>(time.ns) / 1e6;
         for (const auto& node : reply->nodes) {
             if (node->name == engine_->options().node) continue;
+            if (!node->relay.empty()) ++traced.relayed;
             traced.bounds_us.push_back(static_cast<double>(node->clock->bound_ns()) / 1e3);
         }
         traced.joined = reply->joined_requests;
@@ -173,6 +179,84 @@ void lead(const Place& place, int count, int rounds) {
         static_cast<unsigned long long>(traced.orphans), traced.spread_ms);
 }
 
+/// Of the processes in which the relays are.
+struct Cost {
+    double cpu_ms = 0, kib = 0;
+};
+Cost cost_of(const std::vector<std::string>& relays) {
+    std::map<std::uint32_t, Cost> processes;
+    for (const std::string& endpoint : relays) {
+        auto client = Client::connect(endpoint);
+        if (!client) fail(client.error());
+        auto status = (*client)->ask<fbs::StatusReplyT>(fbs::StatusRequestT{});
+        if (!status) fail(status.error());
+        processes[status->pid] = {static_cast<double>(status->cpu_ns) / 1e6,
+                                  static_cast<double>(status->resident_bytes) / 1024};
+    }
+    Cost sum;
+    for (const auto& [pid, cost] : processes) {
+        sum.cpu_ms += cost.cpu_ms;
+        sum.kib += cost.kib;
+    }
+    return sum;
+}
+
+/// What a trace takes: here, and in the relays' processes.
+struct Led {
+    Leader::Traced traced;
+    double wall_ms, cpu_ms, kib;
+    Cost relays;
+};
+Led led(Leader& leader, const std::vector<std::string>& peers,
+        const std::vector<std::string>& relays, std::uint32_t behind) {
+    const Cost before = cost_of(relays);
+    const double peak = peak_kib(), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID),
+                 wall = seconds(CLOCK_MONOTONIC);
+    Led led;
+    led.traced = leader.trace(peers, behind);
+    led.wall_ms = (seconds(CLOCK_MONOTONIC) - wall) * 1e3;
+    led.cpu_ms = (seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu) * 1e3;
+    led.kib = peak_kib() - peak;
+    const Cost after = cost_of(relays);
+    led.relays = {after.cpu_ms - before.cpu_ms, after.kib - before.kib};
+    return led;
+}
+
+/// The first of the agents are whole and become relays, in whose processes a second of being no relay is subtracted from one of being it.
+void lead_tree(const Place& place, int count, int relay_count) {
+    spdlog::set_level(spdlog::level::warn);
+    Leader leader(place);
+    const int behind = count / relay_count - 1;
+    std::vector<std::string> relays, peers;
+    int leaf = relay_count;
+    for (int n = 0; n < relay_count; ++n) {
+        relays.push_back(place.endpoint(n));
+        peers.push_back(relays.back());
+        for (int i = 0; i < behind; ++i) peers.push_back(place.endpoint(leaf++));
+    }
+    const Led alone = led(leader, relays, relays, 0);
+    const Led all = led(leader, peers, relays, static_cast<std::uint32_t>(behind));
+    if (all.traced.relayed != static_cast<std::uint64_t>(leaf - relay_count))
+        fail({schema::ErrorCode::kInternal, "some nodes have not been behind a relay"});
+    const double idle_ms = alone.relays.cpu_ms * (all.wall_ms / alone.wall_ms);
+    std::vector<double> bounds = all.traced.bounds_us;
+    std::printf(
+        "{\"count\": %zu, \"relays\": %d, \"wall_ms\": %.1f, \"cpu_ms\": %.3f, \"kib_a_node\": "
+        "%.3f, \"relay_cpu_ms\": %.3f, \"relay_idle_cpu_ms\": %.3f, \"relay_kib\": %.1f",
+        peers.size(), relay_count, all.wall_ms, all.cpu_ms,
+        all.kib / static_cast<double>(peers.size()), all.relays.cpu_ms / relay_count,
+        idle_ms / relay_count, all.relays.kib / relay_count);
+    for (const auto& [phase, ms] : all.traced.ms)
+        std::printf(", \"%s\": {\"all_ms\": %.4f}", phase == "ping" ? "clocks" : phase.c_str(), ms);
+    std::printf(
+        ", \"bound_us\": [%.1f, %.1f, %.1f], \"joined\": %llu, \"orphans\": %llu, "
+        "\"spread_ms\": %.3f}\n",
+        median(alone.traced.bounds_us), median(bounds),
+        *std::max_element(bounds.begin(), bounds.end()),
+        static_cast<unsigned long long>(all.traced.joined),
+        static_cast<unsigned long long>(all.traced.orphans), all.traced.spread_ms);
+}
+
 }  // namespace
 }  // namespace ringside::bench
 
@@ -183,7 +267,8 @@ int main(int count, char** arguments) {
     spdlog::set_level(spdlog::level::warn);
     const std::string mode = count == 7 ? arguments[1] : "";
     if (mode.empty()) {
-        std::fputs("usage: agents serve|light|lead ROOT OUTPUT ipc|tcp NUMBER NUMBER\n", stderr);
+        std::fputs("usage: agents serve|light|lead|tree ROOT OUTPUT ipc|tcp NUMBER NUMBER\n",
+                   stderr);
         return 2;
     }
     const Place place{arguments[2], arguments[3], std::string(arguments[4]) == "tcp"};
@@ -195,4 +280,5 @@ int main(int count, char** arguments) {
     if (mode == "serve") serve(place, first, second);
     if (mode == "light") serve_light(place, first, second);
     if (mode == "lead") lead(place, first, second);
+    if (mode == "tree") lead_tree(place, first, second);
 }

@@ -7,7 +7,8 @@ Whole agents, 250 a process: each with its engine, drain thread, server and sock
 own, with the shipped code of a trace: a round is one question to all and their answers; then a whole trace by phases. Bound: all answers / (N x the same with one
 agent) <= 0.25, at the last of the counts. Control: one agent before all are asked / another one after.
 --light: one thread a process answers for all its endpoints, with nothing behind it: for more agents than this machine has threads for. It shows what the leader
-costs. Exit status: 0, 1 a bound is missed while its control holds.
+costs. --tree: of so many most are behind some that are relays; these are whole agents, the others simulated leaves (--light), and what each costs is printed: the
+leader, and a relay beyond what it costs to be traced itself. Bound: the leader's processor time a node at the last of the counts / at the first. Exit status: 0, 1 a bound is missed while its control holds.
 """
 import argparse
 import contextlib
@@ -24,7 +25,9 @@ from ratios import report  # noqa: E402
 
 kInProcess = 250
 kInLightProcess = 5000
+kRelaysInProcess = 50
 kBound = 0.25
+kGrowthBound = 1.5
 kAsked = ("ping", "status")
 kPhases = ("meet", "clocks", "prepare", "begin", "stop", "ping after", "halves", "join")
 
@@ -42,16 +45,28 @@ def place(options):
         shutil.rmtree(output, ignore_errors=True)
 
 
+def relays_of(count):
+    """About as many relays as nodes behind each."""
+    return max(n for n in range(1, count) if n * n <= count and count % n == 0)
+
+
+def served(options, words, mode, first, last, most):
+    return [subprocess.Popen([options.agents, mode] + words + [str(n), str(min(most, last - n))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            for n in range(first, last, most)]
+
+
 def measured(options, count):
-    mode, most = ("light", kInLightProcess) if options.light else ("serve", kInProcess)
+    relays = relays_of(count) if options.tree else 0
     processes = []
     with place(options) as words:
         try:
-            for first in range(0, count, most):
-                processes.append(subprocess.Popen([options.agents, mode] + words + [str(first), str(min(most, count - first))],
-                                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            if options.tree:
+                processes += served(options, words, "serve", 0, relays, kRelaysInProcess)
+            mode, most = ("light", kInLightProcess) if options.light or options.tree else ("serve", kInProcess)
+            processes += served(options, words, mode, relays, count, most)
             each = json.loads([process.stdout.readline() for process in processes][0])
-            done = subprocess.run([options.agents, "lead"] + words + [str(count), str(options.rounds)], check=True, stdout=subprocess.PIPE, text=True)
+            lead = ["tree"] + words + [str(count), str(relays)] if options.tree else ["lead"] + words + [str(count), str(options.rounds)]
+            done = subprocess.run([options.agents] + lead, check=True, stdout=subprocess.PIPE, text=True)
         finally:
             for process in processes:
                 process.stdin.close()
@@ -70,18 +85,38 @@ def print_growth(rows):
     print("an agent: %.1f descriptors, %.1f threads" % (rows[-1]["files"], rows[-1]["threads"]))
 
 
+def print_tree(rows):
+    print("\nthe leaves are simulated: one thread of a process answers for all that are in it; the relays are whole agents")
+    print("\n| Agents | relays | " + " | ".join(kPhases) + " | leader's CPU, memory | a relay's CPU (alone), memory | clock's bound, direct; all: median, most | joined |")
+    print("|---" * (len(kPhases) + 6) + "|")
+    for row in rows:
+        cells = ["%.0f ms" % row[name]["all_ms"] for name in kPhases]
+        print("| %d | %d | %s | %.0f us, %.1f KiB a node | %.1f ms (%.1f), %.0f KiB | %.0f us; %.0f, %.0f us | %d |" % (
+            row["count"], row["relays"], " | ".join(cells), row["cpu_ms"] * 1e3 / row["count"], row["kib_a_node"], row["relay_cpu_ms"],
+            row["relay_idle_cpu_ms"], row["relay_kib"], *row["bound_us"], row["joined"]))
+
+
+def tree(options, rows):
+    a_node = [row["cpu_ms"] / row["count"] for row in rows]
+    ratio = {"ratio": a_node[-1] / a_node[0], "bound": kGrowthBound if rows[-1]["count"] >= 1000 else None, "control": None}
+    return report({"%d agents / %d: leader's CPU a node" % (rows[-1]["count"], rows[0]["count"]): ratio}, options.json, lambda _: print_tree(rows))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("agents")
     parser.add_argument("--counts", default="")
     parser.add_argument("--tcp", action="store_true")
     parser.add_argument("--light", action="store_true")
+    parser.add_argument("--tree", action="store_true")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--quick", action="store_true", help="few agents: shows that the bench works, not what it measures")
     parser.add_argument("--json")
     options = parser.parse_args()
-    counts = options.counts or ("4,20" if options.quick else "100,1000,10000" if options.light else "100,1000")
+    counts = options.counts or ("4,20" if options.quick else "100,1000,10000" if options.light or options.tree else "100,1000")
     rows = [measured(options, int(count)) for count in counts.split(",")]
+    if options.tree:
+        return tree(options, rows)
     last = rows[-1]
     results = {}
     for name in kAsked + kPhases:

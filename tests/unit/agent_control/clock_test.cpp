@@ -5,10 +5,12 @@
 #include <cstdlib>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "agent/clock/model.hpp"
 #include "agent/clock/ping.hpp"
+#include "agent/clock/ping_sweep.hpp"
 
 using namespace ringside::agent;
 using ringside::schema::Nanoseconds;
@@ -49,6 +51,93 @@ std::vector<PingSample> epoch(const Node& node, std::int64_t leader_ns, std::mt1
 }  // namespace
 
 TEST_SUITE("unit") {
+    TEST_CASE("clock: through a relay, too, whatever the asymmetry of both ways") {
+        std::mt19937_64 random(22);
+        std::uniform_int_distribution<std::int64_t> delay(20'000, 400'000);
+        for (const double drift : {0.0, 80'000.0, -120'000.0}) {
+            const Node relay{5 * kSecond, -drift};
+            const Node node{-2 * kSecond, drift};
+            const std::int64_t end = kEpoch + 2 * kSecond;
+            const auto relay_before = epoch(relay, kEpoch, random);
+            const auto relay_after = epoch(relay, end, random);
+            // The relay's pings, by its own clock.
+            const auto by_relay = [&](std::int64_t from) {
+                std::vector<PingSample> samples;
+                for (int i = 0; i < 12; ++i) {
+                    const std::int64_t sent = from + i * 1'000'000;
+                    const std::int64_t there = delay(random), back = delay(random);
+                    samples.push_back({{relay.at(sent)},
+                                       {node.at(sent + there)},
+                                       {relay.at(sent + there + back)}});
+                }
+                return samples;
+            };
+            const auto before = by_relay(kEpoch + 50'000'000);
+            const auto after = by_relay(end - 50'000'000);
+            const NodeInterval taken{before.front().sent_leader_ns,
+                                     after.back().received_leader_ns};
+            const ClockCorrection way =
+                measure_clock(relay_before, {}, relay_after, taken).correction;
+            const NodeInterval valid{{node.at(kEpoch)}, {node.at(end)}};
+            const ClockMeasurement measured =
+                measure_clock(taken_by_relay(before, way), {}, taken_by_relay(after, way), valid);
+            for (std::int64_t t = kEpoch; t <= end; t += kSecond / 10)
+                CHECK(node.error_at(measured.correction, t) <= measured.correction.bound_ns);
+            CHECK(measured.correction.bound_ns < 1'500'000);
+            CHECK(measured.correction.bound_ns > way.bound_ns);
+        }
+    }
+
+    TEST_CASE("clock: a relay's words that no clock says are left out, the others stay in bounds") {
+        constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+        const std::vector<PingSample> said{{{kMost}, {0}, {-kMost}},
+                                           {{-kMost}, {0}, {kMost}},
+                                           {{10}, {0}, {5}},
+                                           {{10}, {kMost}, {15}},
+                                           {{10}, {12}, {15}}};
+        ClockCorrection relay{{0}, kMost, 1e9, kMost};
+        const auto taken = taken_by_relay(said, relay);
+        REQUIRE(taken.size() == 1);
+        CHECK(taken[0].sent_leader_ns.value >= -kFarthestNs);
+        CHECK(taken[0].received_leader_ns.value <= kFarthestNs);
+    }
+
+    TEST_CASE("clock: a sweep pings a few at a time, and ends for who is silent") {
+        std::vector<std::size_t> asked;
+        std::vector<std::pair<std::size_t, std::size_t>> ended;
+        std::uint64_t id = 0;
+        std::vector<std::pair<std::size_t, std::uint64_t>> unanswered;
+        PingSweep sweep(
+            {0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
+            [&](std::size_t target) {
+                unanswered.emplace_back(target, ++id);
+                return PingSweep::Sent{id, {100}};
+            },
+            [&](std::size_t target, const std::vector<PingSample>& samples) {
+                ended.emplace_back(target, samples.size());
+            });
+        auto now = std::chrono::steady_clock::now();
+        sweep.go_on(now);
+        CHECK(unanswered.size() == 8);
+        CHECK_FALSE(sweep.take(9, 1, {0}, {200}));
+        CHECK_FALSE(sweep.take(0, 2, {0}, {200}));
+        // 3 never answers, the others at once.
+        while (!sweep.over()) {
+            const auto answered = std::exchange(unanswered, {});
+            bool any = false;
+            for (const auto& [target, ping] : answered) {
+                if (target == 3) continue;
+                any = true;
+                CHECK(sweep.take(target, ping, {150}, {200}));
+            }
+            if (!any) now += PingSweep::kPingLimit + std::chrono::milliseconds(1'000);
+            sweep.go_on(now);
+        }
+        REQUIRE(ended.size() == 10);
+        CHECK(ended.back() == std::pair<std::size_t, std::size_t>(3, 0));
+        CHECK(ended.front().second >= PingPlan{}.least);
+    }
+
     TEST_CASE("clock: offset and drift are inside the bound, whatever the asymmetry") {
         std::mt19937_64 random(20);
         for (const double drift : {0.0, 50'000.0, -120'000.0}) {

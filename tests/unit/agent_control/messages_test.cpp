@@ -138,6 +138,27 @@ std::vector<MessageBytes> one_of_each() {
     part.data = {1, 2, 3};
     add(fbs::FetchRequestT{});
     add(std::move(part));
+    fbs::RelayOpenRequestT open;
+    open.endpoints = {"tcp://10.0.0.1:20001", "tcp://10.0.0.2:20001"};
+    fbs::RelayOpenReplyT opened;
+    opened.faults.push_back(made<fbs::RelayFaultT>());
+    opened.faults[0]->message = "not there";
+    fbs::RelayRequestT envelope;
+    envelope.messages.push_back(made<fbs::RelayedT>());
+    envelope.messages[0]->nodes = {0, 1};
+    envelope.messages[0]->body = pack(1, fbs::PingRequestT{});
+    fbs::RelayReplyT passed;
+    passed.messages.push_back(made<fbs::RelayedT>());
+    passed.messages[0]->body = {1, 2, 3};
+    fbs::RelayClocksReplyT clocks;
+    clocks.nodes.push_back(made<fbs::RelayClockT>());
+    clocks.nodes[0]->samples = {{1, -2, 3}};
+    add(std::move(open));
+    add(std::move(opened));
+    add(std::move(envelope));
+    add(std::move(passed));
+    add(fbs::RelayClocksRequestT{});
+    add(std::move(clocks));
     return all;
 }
 

@@ -4,19 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#include <cstring>
-#include <fstream>
-#include <iterator>
-
 #include "agent/correlate/job_writer.hpp"
 #include "agent/correlate/join.hpp"
 #include "folder.hpp"
 #include "halves.hpp"
-#include "schema/frame.hpp"
-#include "schema/job_generated.h"
+#include "index_frames.hpp"
 
 using namespace ringside::agent;
 using namespace ringside::agent::test;
@@ -38,32 +30,6 @@ std::vector<NodeCapture> chains() {
         nodes[2].halves.push_back(server("worker2", "worker1", i, t + 3 * kMs, t + 39 * kMs));
     }
     return nodes;
-}
-
-std::vector<std::uint8_t> read_file(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-/// The frames of an index, each whole and verified.
-std::vector<const fbs::JobIndex*> frames_of(const std::vector<std::uint8_t>& file) {
-    std::vector<const fbs::JobIndex*> frames;
-    std::size_t at = 0;
-    while (at < file.size()) {
-        ringside::schema::FrameHeader frame{};
-        REQUIRE(file.size() - at > sizeof frame);
-        std::memcpy(&frame, file.data() + at, sizeof frame);
-        const std::uint8_t* body = file.data() + at + sizeof frame;
-        CHECK(frame.magic == ringside::schema::kJobFrameMagic);
-        REQUIRE(file.size() - at - sizeof frame >= frame.length);
-        CHECK(frame.checksum == XXH3_64bits(body, frame.length));
-        flatbuffers::Verifier verifier(body, frame.length);
-        REQUIRE(fbs::VerifyJobIndexBuffer(verifier));
-        frames.push_back(fbs::GetJobIndex(body));
-        at += sizeof frame + frame.length + ringside::schema::frame_padding(frame.length);
-    }
-    CHECK(at == file.size());
-    return frames;
 }
 
 }  // namespace

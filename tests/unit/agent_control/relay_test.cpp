@@ -1,0 +1,184 @@
+// One relay, asked by hand: what it passes on and what not, how many it takes, and when it ends.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/control/relay_desk.hpp"
+#include "agents.hpp"
+#include "by_hand.hpp"
+
+using namespace ringside::agent;
+using namespace ringside::agent::test;
+namespace fbs = ringside::fbs;
+using ringside::schema::ErrorCode;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+ErrorCode code_of(fbs::MessageT& message) {
+    const auto* error = content_as<fbs::ErrorReplyT>(message);
+    REQUIRE(error != nullptr);
+    return error_of(*error).code;
+}
+
+}  // namespace
+
+TEST_SUITE("unit") {
+    TEST_CASE("messages: one that is to be passed on and is told many times is refused") {
+        for (const std::size_t times : {1, 1000}) {
+            flatbuffers::FlatBufferBuilder builder;
+            const std::vector<std::uint8_t> bytes(times == 1 ? 10 : 100'000);
+            const auto nodes = builder.CreateVector(std::vector<std::uint32_t>{0});
+            const auto body = builder.CreateVector(bytes);
+            const auto relayed = fbs::CreateRelayed(builder, nodes, body);
+            const auto all = builder.CreateVector(std::vector(times, relayed));
+            const auto reply = fbs::CreateRelayReply(builder, all).Union();
+            fbs::FinishMessageBuffer(
+                builder, fbs::CreateMessage(builder, 1, 1, fbs::Content::RelayReply, reply));
+            CHECK(static_cast<bool>(unpack_message(
+                      {builder.GetBufferPointer(), builder.GetSize()})) == (times == 1));
+        }
+    }
+
+    TEST_CASE("messages: a kind is told of what unpacks, and of nothing else") {
+        MessageBytes ping = pack(4, fbs::PingRequestT{});
+        const auto kind = kind_of(ping);
+        REQUIRE(kind);
+        CHECK(*kind == fbs::Content::PingRequest);
+        ping.resize(ping.size() - 1);
+        CHECK(kind_of(ping).error().code == ErrorCode::kInput);
+    }
+
+    TEST_CASE("relay: they close what a leader that is gone has left, and the node its capture") {
+        const Folder folder;
+        Agent relay(folder, "relay", 0, 0, Milliseconds(300));
+        Agent node(folder, "node", 0, 0, Milliseconds(300));
+        relay.serve();
+        node.serve();
+        ByHand leader(relay.endpoint);
+        auto opened = leader.open({node.endpoint, "ipc:///none/there.sock"});
+        const auto* faults = content_as<fbs::RelayOpenReplyT>(opened);
+        REQUIRE(faults != nullptr);
+        REQUIRE(faults->faults.size() == 1);
+        CHECK(faults->faults[0]->node == 1);
+        fbs::PrepareRequestT prepare;
+        prepare.capture_id = 9;
+        leader.pass_on({0, 1, 7}, prepare);
+        auto prepared = leader.hear_through();
+        CHECK(prepared.id == 77);
+        CHECK(content_as<fbs::PrepareReplyT>(prepared) != nullptr);
+        CHECK(node.engine.status().capturing);
+        // No word from here on: first the node's capture ends, then the relay.
+        const SteadyTime limit = Clock::now() + Milliseconds(10'000);
+        while (node.engine.status().capturing && Clock::now() < limit)
+            std::this_thread::sleep_for(Milliseconds(10));
+        CHECK_FALSE(node.engine.status().capturing);
+        std::this_thread::sleep_for(Milliseconds(1'800));
+        leader.pass_on({0}, fbs::PingRequestT{});
+        auto late = leader.hear();
+        const auto* reply = content_as<fbs::RelayReplyT>(late);
+        REQUIRE(reply != nullptr);
+        CHECK(reply->messages.empty());
+        CHECK(reply->over.find("no relay is open") != std::string::npos);
+    }
+
+    TEST_CASE("relay: what is none of a trace's questions is not passed on") {
+        const Folder folder;
+        Agent relay(folder, "relay"), node(folder, "node");
+        relay.serve();
+        node.serve();
+        ByHand leader(relay.endpoint);
+        auto opened = leader.open({node.endpoint});
+        REQUIRE(content_as<fbs::RelayOpenReplyT>(opened) != nullptr);
+        const auto refused = [&](auto request) {
+            leader.pass_on({0}, std::move(request));
+            auto message = leader.hear();
+            const auto* reply = content_as<fbs::RelayReplyT>(message);
+            REQUIRE(reply != nullptr);
+            REQUIRE(reply->faults.size() == 1);
+            CHECK(reply->faults[0]->code == fbs::Code::Usage);
+        };
+        refused(fbs::ShutdownRequestT{});
+        refused(fbs::TraceRequestT{});
+        refused(fbs::CancelRequestT{});
+        refused(fbs::FetchRequestT{});
+        refused(fbs::ArmRequestT{});
+        refused(fbs::DisarmRequestT{});
+        refused(fbs::PeersRequestT{});
+        refused(fbs::RelayRequestT{});
+        refused(fbs::RelayOpenRequestT{});
+        refused(fbs::RelayClocksRequestT{});
+        leader.pass_on({0}, fbs::PingRequestT{});
+        auto ping = leader.hear_through();
+        CHECK(content_as<fbs::PingReplyT>(ping) != nullptr);
+    }
+
+    TEST_CASE("relay: no endpoints of other kinds, none twice, no more than the bounds") {
+        const Folder folder;
+        Agent relay(folder, "relay"), node(folder, "node");
+        relay.serve();
+        node.serve();
+        ByHand leader(relay.endpoint), far(node.endpoint);
+        auto other = leader.open({"udp://10.0.0.1:5"});
+        CHECK(code_of(other) == ErrorCode::kUsage);
+        auto twice = leader.open({node.endpoint, node.endpoint});
+        CHECK(code_of(twice) == ErrorCode::kUsage);
+        auto keyless = far.open({"tcp://127.0.0.1:9"});
+        const auto* opened = content_as<fbs::RelayOpenReplyT>(keyless);
+        REQUIRE(opened != nullptr);
+        REQUIRE(opened->faults.size() == 1);
+        CHECK(opened->faults[0]->code == fbs::Code::RefusedCode);
+        std::vector<std::string> many;
+        for (std::size_t i = 0; i < kMostRelayed; ++i)
+            many.push_back("ipc:///none/" + std::to_string(i));
+        auto full = leader.open(many);
+        CHECK(content_as<fbs::RelayOpenReplyT>(full) != nullptr);
+        many.emplace_back("ipc:///none/more");
+        auto more = leader.open(many);
+        CHECK(code_of(more) == ErrorCode::kInput);
+        ByHand second(relay.endpoint), third(relay.endpoint);
+        many.pop_back();
+        auto two = second.open(many);
+        CHECK(content_as<fbs::RelayOpenReplyT>(two) != nullptr);
+        auto three = third.open({node.endpoint});
+        CHECK(code_of(three) == ErrorCode::kRefused);
+        // Who asks for none makes room.
+        auto left = second.open({});
+        CHECK(content_as<fbs::RelayOpenReplyT>(left) != nullptr);
+        const SteadyTime limit = Clock::now() + Milliseconds(8'000);
+        bool taken = false;
+        while (!taken && Clock::now() < limit) {
+            auto again = third.open({node.endpoint});
+            taken = content_as<fbs::RelayOpenReplyT>(again) != nullptr;
+        }
+        CHECK(taken);
+    }
+
+    TEST_CASE("relay: they measure their nodes' clocks, and tell the quickest pings") {
+        const Folder folder;
+        Agent relay(folder, "relay", 5'000'000'000), node(folder, "node", 7'000'000'000);
+        relay.serve();
+        node.serve();
+        ByHand leader(relay.endpoint);
+        leader.say(fbs::RelayClocksRequestT{});
+        auto early = leader.hear();
+        CHECK(code_of(early) == ErrorCode::kNothingMatched);
+        auto opened = leader.open({"ipc:///none/there.sock", node.endpoint});
+        REQUIRE(content_as<fbs::RelayOpenReplyT>(opened) != nullptr);
+        leader.say(fbs::RelayClocksRequestT{});
+        auto message = leader.hear();
+        const auto* clocks = content_as<fbs::RelayClocksReplyT>(message);
+        REQUIRE(clocks != nullptr);
+        REQUIRE(clocks->nodes.size() == 1);
+        CHECK(clocks->nodes[0]->node == 1);
+        CHECK(clocks->nodes[0]->samples.size() == 4);
+        for (const fbs::PingTimes& times : clocks->nodes[0]->samples) {
+            CHECK(times.node_ns() - times.sent_ns() >= 2'000'000'000);
+            CHECK(times.received_ns() - times.node_ns() >= -2'000'000'000);
+        }
+    }
+}
