@@ -183,6 +183,11 @@ std::optional<PeerLinks::Frame> PeerLinks::receive() {
     return std::nullopt;
 }
 
+void PeerLinks::linger(std::chrono::milliseconds limit) {
+    for (Line& line : lines_)
+        line.socket.set(zmq::sockopt::linger, static_cast<int>(limit.count()));
+}
+
 void PeerLinks::add_to(std::vector<zmq::pollitem_t>& items) {
     for (Line& line : lines_) items.push_back({line.socket.handle(), 0, ZMQ_POLLIN, 0});
 }

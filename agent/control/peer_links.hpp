@@ -4,6 +4,7 @@
 
 #include <zmq.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -45,6 +46,9 @@ public:
     };
     /// The next message of any peer, if one has come. Not verified yet: who measures a clock reads it first.
     std::optional<Frame> receive();
+
+    /// For so long after the end what was sent may still go; without, it is dropped.
+    void linger(std::chrono::milliseconds limit);
 
     /// What to wait for, all together.
     void add_to(std::vector<zmq::pollitem_t>& items);

@@ -112,7 +112,7 @@ public:
 
     /// Connects to the peers and asks each who it is. Those that don't answer take no part.
     void meet(const std::vector<std::string>& peers, const TreeShape& shape = {});
-    /// Tells the relays that it is over. Without, they find out after a while.
+    /// Tells the relays that it is over; the last thing. Without, they find out after a while.
     void leave();
     void run(const Round& round);
     /// One epoch of pings with each peer, appended to `samples` of it. Relays measure their nodes, all of them at the same time.

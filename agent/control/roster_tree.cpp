@@ -255,13 +255,12 @@ void Roster::measure_through_relays(std::vector<PingSample> NodeState::*samples)
 }
 
 void Roster::leave() {
-    Round round;
-    round.action = "leave it";
-    round.of_relays = round.may_fail = true;
-    round.limit = round.silence = kLeaveLimit;
-    round.request = [](NodeState&, std::uint64_t id) { return pack(id, fbs::RelayOpenRequestT{}); };
-    round.reply = [](NodeState& relay, fbs::MessageT&) { relay.relayed.clear(); };
-    run(round);
+    for (const std::size_t index : relays_) {
+        NodeState& relay = nodes_[index];
+        if (!relay.relayed.empty())
+            (void)links_.send(relay.link, pack(++last_id_, fbs::RelayOpenRequestT{}));
+    }
+    if (!relays_.empty()) links_.linger(kLeaveLimit);
 }
 
 }  // namespace ringside::agent

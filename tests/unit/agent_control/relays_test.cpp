@@ -228,6 +228,20 @@ TEST_SUITE("unit") {
         }
     }
 
+    TEST_CASE("relays: a trace that is over makes room for the next ones") {
+        const Folder folder;
+        Agent lead(folder, "lead"), relay(folder, "relay"), node(folder, "node");
+        for (Agent* agent : {&lead, &relay, &node}) agent->serve();
+        fbs::TraceRequestT request = request_over({relay.endpoint, node.endpoint}, 5);
+        request.relay_beyond = 1;
+        for (std::size_t i = 0; i < 2 * kMostRelays; ++i) {
+            request.name = "cap" + std::to_string(i);
+            const auto reply = client_of(lead)->trace(request, {});
+            REQUIRE(reply);
+            CHECK(reply->nodes[2]->relay == relay.endpoint);
+        }
+    }
+
     TEST_CASE(
         "relays: a node that nobody means is a relay all the same, a lease lasts through it") {
         const Folder folder;
@@ -235,8 +249,18 @@ TEST_SUITE("unit") {
         for (int n = 1; n <= kPeers; n += static_cast<int>(kBehind) + 1)
             crowd.at(n).engine.no_pids_here = true;
         crowd.serve();
-        const auto reply = client_of(crowd.at(0))->trace(crowd.request(3'500), {});
+        // Asked while it lasts: a capture whose lease has ended is told of as one that was stopped.
+        bool looked = false;
+        TraceHooks hooks;
+        hooks.progress = [&](const fbs::ProgressT& progress) {
+            if (progress.phase != fbs::Phase::Capturing || progress.elapsed_ms < 2'500) return;
+            looked = true;
+            for (int n = 1; n <= kPeers; ++n)
+                CHECK(crowd.at(n).engine.status().capturing == (n != Crowd::relay_of(n)));
+        };
+        const auto reply = client_of(crowd.at(0))->trace(crowd.request(3'500), hooks);
         REQUIRE(reply);
+        CHECK(looked);
         for (int n = 1; n <= kPeers; ++n) {
             const auto& node = *reply->nodes[static_cast<std::size_t>(n)];
             CAPTURE(n);
@@ -244,6 +268,8 @@ TEST_SUITE("unit") {
             if (node.not_meant) continue;
             CHECK(node.error == "");
             CHECK(node.path != "");
+            // Both epochs were measured: from one alone two clocks may have run apart by 1.75 ms.
+            CHECK(node.clock->bound_ns() < 1'700'000);
         }
         CHECK(reply->duration_ns == 3'500 * kMs);
     }
