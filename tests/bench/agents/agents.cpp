@@ -224,7 +224,6 @@ Led led(Leader& leader, const std::vector<std::string>& peers,
 
 /// The first of the agents are whole and become relays, in whose processes a second of being no relay is subtracted from one of being it.
 void lead_tree(const Place& place, int count, int relay_count) {
-    spdlog::set_level(spdlog::level::warn);
     Leader leader(place);
     const int behind = count / relay_count - 1;
     std::vector<std::string> relays, peers;
@@ -271,6 +270,8 @@ int main(int count, char** arguments) {
                    stderr);
         return 2;
     }
+    // Who starts us reads a line of ours and no more: a pipe that is full of audit would stop all agents here.
+    spdlog::set_level(spdlog::level::warn);
     const Place place{arguments[2], arguments[3], std::string(arguments[4]) == "tcp"};
     const int first = std::atoi(arguments[5]), second = std::atoi(arguments[6]);
     if (mode == "key") {
