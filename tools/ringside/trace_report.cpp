@@ -18,6 +18,8 @@ namespace {
 
 /// Beyond this a bound is no measurement: the node's clock was never seen.
 constexpr std::int64_t kNoBoundNs = 86'400'000'000'000;
+/// Of more nodes than these those that are well are told together.
+constexpr std::size_t kMostListed = 256;
 
 std::string clock_text(const fbs::TraceNodeT& node) {
     if (node.clock == nullptr || node.clock->bound_ns() > kNoBoundNs) {
@@ -111,6 +113,7 @@ nlohmann::json node_json(const fbs::TraceNodeT& node) {
         {"window_note", node.window_note},
         {"left_out", node.left_out},
         {"not_meant", node.not_meant},
+        {"relay", node.relay},
     };
     if (node.perturbation != nullptr) {
         const fbs::PerturbationT& cost = *node.perturbation;
@@ -194,16 +197,47 @@ std::string calls_line(const fbs::TraceReplyT& reply) {
            (reply.ambiguous == 0 ? "" : ", " + grouped(reply.ambiguous) + " ambiguous");
 }
 
-std::string trace_text(const fbs::TraceReplyT& reply, const std::string& waiting) {
+/// All of them, or, of very many, those that say more than that all is well, and the sum of the others.
+std::string node_lines(const fbs::TraceReplyT& reply) {
+    const bool all = reply.nodes.size() <= kMostListed;
     std::string text;
+    std::uint64_t records = 0, bytes = 0;
+    std::size_t well = 0;
     for (const auto& node : reply.nodes) {
-        text += node_line(*node);
+        if (all || !node->error.empty() || node->lost != 0) {
+            text += node_line(*node);
+            continue;
+        }
+        ++well;
+        records += node->records;
+        bytes += node->bytes;
     }
+    if (well != 0) {
+        text += grouped(well) + (text.empty() ? "" : " more") +
+                " nodes, all well: " + grouped(records) + " records, " + bytes_text(bytes) +
+                " (--json names each)\n";
+    }
+    return text;
+}
+
+/// Of very many dumps, where they are.
+std::string path_lines(const fbs::TraceReplyT& reply) {
+    const std::vector<std::string> paths = paths_of(reply);
+    if (paths.size() <= kMostListed + 1) {
+        std::string text;
+        for (const std::string& path : paths) {
+            text += path + "\n";
+        }
+        return text;
+    }
+    return grouped(paths.size() - 1) + " dumps, the first of them " + paths.front() + "\n" +
+           paths.back() + "\n";
+}
+
+std::string trace_text(const fbs::TraceReplyT& reply, const std::string& waiting) {
+    std::string text = node_lines(reply);
     text += verdict_table(reply, text_width()) + waiting;
-    text += calls_line(reply) + "\n" + clocks_line(reply);
-    for (const std::string& path : paths_of(reply)) {
-        text += path + "\n";
-    }
+    text += calls_line(reply) + "\n" + clocks_line(reply) + path_lines(reply);
     return text;
 }
 

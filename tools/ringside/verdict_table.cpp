@@ -23,6 +23,7 @@ using Verdicts = std::vector<const fbs::ProcessVerdictT*>;
 constexpr std::size_t kNarrowest = 80, kWidest = 200;
 constexpr std::size_t kLeastCommand = 16, kMostCommand = 60;
 constexpr std::size_t kGap = 2;
+constexpr std::size_t kMostRows = 256;  ///< of more those that are well are one line
 
 enum Column : std::uint8_t { kMark, kNode, kRank, kPid, kCommand, kSources, kEvents };
 
@@ -53,9 +54,16 @@ std::string pid_text(const fbs::ProcessVerdictT& process) {
     return pid + (same ? "" : "=" + std::to_string(process.host_pid));
 }
 
+bool has_done_well(const fbs::ProcessVerdictT& process) {
+    return is_good(process.verdict, process.reason) && has_its_iterations(process);
+}
+
+bool is_well(const fbs::ProcessVerdictT& process) {
+    return has_done_well(process) && process.lost == 0;
+}
+
 Row row_of(const fbs::TraceReplyT& reply, const fbs::ProcessVerdictT& process) {
-    const bool good = is_good(process.verdict, process.reason) && has_its_iterations(process);
-    return {good ? " " : "!",
+    return {has_done_well(process) ? " " : "!",
             node_text(reply, process.node),
             process.rank < 0 ? "-" : std::to_string(process.rank),
             pid_text(process),
@@ -127,6 +135,11 @@ std::string verdict_table(const fbs::TraceReplyT& reply, std::size_t width) {
             shown.push_back(process.get());
         }
     }
+    const std::size_t all = shown.size();
+    if (all > kMostRows) {
+        std::erase_if(shown, [](const auto* process) { return is_well(*process); });
+    }
+    const std::size_t well = all - shown.size();
     std::sort(shown.begin(), shown.end(), [](const auto* a, const auto* b) {
         const auto place = [](const fbs::ProcessVerdictT& process) {
             return std::tuple(process.node, static_cast<unsigned>(process.rank), process.pid);
@@ -164,9 +177,13 @@ std::string verdict_table(const fbs::TraceReplyT& reply, std::size_t width) {
         }
         text = lay_out(rows, reasons, below, width);
     }
-    const std::size_t silent = reply.verdicts.size() - shown.size();
+    if (well != 0) {
+        text += "  " + grouped(well) + (shown.empty() ? "" : " more") +
+                " as they should be, without a loss (--json names each)\n";
+    }
+    const std::size_t silent = reply.verdicts.size() - all;
     if (silent != 0) {
-        text += "  " + grouped(silent) + (shown.empty() ? "" : " more") +
+        text += "  " + grouped(silent) + (all == 0 ? "" : " more") +
                 " recorded nothing: no framework\n";
     }
     return text;

@@ -10,7 +10,7 @@ namespace ringside::tools {
 
 /// Aligned columns: node, rank, pid, command, sources, events, lost, bytes, start, verdict and reason; sorted by node, rank, pid. Where they don't
 /// fit, command, sources and reason go to a line of their own below. What is not good bears a `!`. Those that recorded nothing because no
-/// framework was loaded are one line together.
+/// framework was loaded are one line together; so are, of more than 256, those that are good and have lost nothing.
 /// @param width  columns, 80 or more
 std::string verdict_table(const fbs::TraceReplyT& reply, std::size_t width);
 

@@ -83,6 +83,24 @@ TEST_CASE("verdicts: nobody, and only those without a framework") {
     CHECK(verdict_table(reply, 80) == "  1 recorded nothing: no framework\n");
 }
 
+TEST_CASE("verdicts: of very many those that are well are told together, the others each") {
+    fbs::TraceReplyT reply;
+    for (int pid = 1; pid <= 300; ++pid) add(reply, pid, pid, fbs::Verdict::Captured, "", 1);
+    CHECK(verdict_table(reply, 200) ==
+          "  300 as they should be, without a loss (--json names each)\n");
+    reply.verdicts[5]->lost = 7;
+    reply.verdicts[6]->verdict = fbs::Verdict::Hung;
+    add(reply, 301, -1, fbs::Verdict::NothingRecorded, "no framework loaded", 0);
+    const Lines lines = lines_of(verdict_table(reply, 200));
+    REQUIRE(lines.size() == 5);
+    CHECK(lines[1][0] == ' ');
+    CHECK(lines[2][0] == '!');
+    CHECK(lines[3] == "  298 more as they should be, without a loss (--json names each)");
+    CHECK(lines[4] == "  1 more recorded nothing: no framework");
+    reply.verdicts.resize(256);
+    CHECK(lines_of(verdict_table(reply, 200)).size() == 257);
+}
+
 TEST_CASE("verdicts: what a job calls itself does not break the line, nor is a character cut") {
     fbs::TraceReplyT reply;
     add(reply, 1, 0, fbs::Verdict::Captured, "", 1).command = "a\nb\x1b[2J";
