@@ -57,9 +57,10 @@ schema::Result<void> LeadDesk::start(std::string identity, std::uint64_t id,
         auto reply = run.run();
         if (!reply) spdlog::warn("{}", reply.error().message);
         leading_.store(0, std::memory_order_relaxed);
-        outbox_.post(
-            {identity, reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()))});
+        auto bytes = reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
+        // First: who has the reply may ask for the next trace.
         done->raise();
+        outbox_.post({identity, std::move(bytes)});
     });
     return {};
 }
