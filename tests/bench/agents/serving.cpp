@@ -22,7 +22,7 @@ namespace ringside::bench {
 namespace {
 
 constexpr int kOpenedAtOnce = 32;
-constexpr int kSocketsEach = 4;
+constexpr int kSocketsEach = 8;  ///< a relay has some of its own
 constexpr int kLightHalves = 20;
 constexpr auto kBetweenWrites = std::chrono::milliseconds(20);
 
