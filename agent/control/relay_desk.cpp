@@ -56,9 +56,11 @@ std::optional<MessageBytes> RelayDesk::open(const std::string& leader, std::uint
     }
     if (endpoints.empty()) return pack(id, fbs::RelayOpenReplyT{});
     if (auto checked = check(endpoints); !checked) return pack(id, error_reply(checked.error()));
-    held_.push_back(
-        {std::make_unique<Relay>(service_, context_, outbox_, leader, id, std::move(endpoints)),
-         Clock::now()});
+    auto relay =
+        std::make_unique<Relay>(service_, context_, outbox_, leader, id, std::move(endpoints));
+    Held& held = held_.emplace_back();
+    held.relay = std::move(relay);
+    held.heard = Clock::now();
     return std::nullopt;
 }
 

@@ -83,6 +83,7 @@ void Roster::add_peers(const std::vector<std::string>& peers) {
 void Roster::connect_to(const std::vector<std::size_t>& nodes) {
     if (nodes.empty()) return;
     std::vector<std::string> endpoints;
+    endpoints.reserve(nodes.size());
     for (const std::size_t index : nodes) endpoints.push_back(nodes_[index].endpoint);
     // The job's key, else the user's: an agent that was started without a job's name has that one.
     const auto connected = links_.connect(endpoints, own_.keys());
