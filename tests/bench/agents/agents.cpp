@@ -49,7 +49,7 @@ double peak_kib() {
 
 class Leader {
 public:
-    explicit Leader(const Place& place) : place_(place), engine_(open(place)) {
+    explicit Leader(const Place& place) : engine_(open(place)) {
         AgentIdentity identity;
         identity.host = "leader";
         identity.endpoint = "ipc://" + place.root + "/leader.sock";
@@ -132,7 +132,6 @@ private:
         }
     }
 
-    const Place& place_;
     std::unique_ptr<Engine> engine_;
     std::optional<NodeService> service_;
     zmq::context_t context_;
