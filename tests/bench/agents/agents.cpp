@@ -269,8 +269,6 @@ int main(int count, char** arguments) {
                    stderr);
         return 2;
     }
-    // Who starts us reads a line of ours and no more: a pipe that is full of audit would stop all agents here.
-    spdlog::set_level(spdlog::level::warn);
     const Place place{arguments[2], arguments[3], std::string(arguments[4]) == "tcp"};
     const int first = std::atoi(arguments[5]), second = std::atoi(arguments[6]);
     if (mode == "key") {
