@@ -58,7 +58,8 @@ def a_run_whose_agent_hangs_has_its_trace(workspace):
 def an_interrupted_run_leaves_nothing(workspace):
     root = os.path.join(workspace.root, "interrupted")
     os.makedirs(root, mode=0o700)
-    code = "import torch, time\ntry:\n  open(%r, 'w').close()\n  time.sleep(100)\nexcept KeyboardInterrupt:\n  raise SystemExit(5)" % workspace.path("up")
+    # Short sleeps: a signal that comes just before a sleep is noticed only after it.
+    code = "import torch, time\ntry:\n  open(%r, 'w').close()\n  while True: time.sleep(0.1)\nexcept KeyboardInterrupt:\n  raise SystemExit(5)" % workspace.path("up")
     child = workspace.start("interrupted", [kCommand, "run", "-o", workspace.path("out-int"), "--", kPython, "-c", code],
                             dict(os.environ, RINGSIDE_DIR=root))
     wait_until("the command to be up", lambda: os.path.exists(workspace.path("up")), children=[child])

@@ -2,9 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <zmq.hpp>
 
 #include "agent/control/relay_desk.hpp"
 #include "agents.hpp"
@@ -24,6 +28,39 @@ ErrorCode code_of(fbs::MessageT& message) {
     REQUIRE(error != nullptr);
     return error_of(*error).code;
 }
+
+/// A node that answers its first message with very many, as fast as they are taken.
+class Flood {
+public:
+    static constexpr std::uint32_t kMessages = 6000;
+    static constexpr std::size_t kBytes = 16 << 10;
+
+    explicit Flood(const std::string& endpoint) : socket_(context_, zmq::socket_type::router) {
+        socket_.set(zmq::sockopt::router_mandatory, true);
+        socket_.set(zmq::sockopt::sndhwm, 16);
+        socket_.set(zmq::sockopt::linger, 0);
+        socket_.bind(endpoint);
+        thread_ = std::thread([this] { run(); });
+    }
+    ~Flood() { thread_.join(); }
+
+private:
+    void run() {
+        zmq::message_t who, asked;
+        if (!socket_.recv(who) || !socket_.recv(asked)) return;
+        const std::string name = who.to_string();
+        std::vector<std::uint8_t> bytes(kBytes);
+        for (std::uint32_t i = 0; i < kMessages; ++i) {
+            std::memcpy(bytes.data(), &i, sizeof i);
+            (void)socket_.send(zmq::buffer(name), zmq::send_flags::sndmore);
+            (void)socket_.send(zmq::buffer(bytes), zmq::send_flags::none);
+        }
+    }
+
+    zmq::context_t context_;
+    zmq::socket_t socket_;
+    std::thread thread_;
+};
 
 }  // namespace
 
@@ -156,6 +193,34 @@ TEST_SUITE("unit") {
             taken = content_as<fbs::RelayOpenReplyT>(again) != nullptr;
         }
         CHECK(taken);
+    }
+
+    TEST_CASE("relay: a leader that reads late is told all, in order: nodes wait meanwhile") {
+        const Folder folder;
+        Agent relay(folder, "relay");
+        relay.serve();
+        const std::string endpoint = ipc_endpoint(folder, "flood");
+        const Flood node(endpoint);
+        ByHand leader(relay.endpoint);
+        auto opened = leader.open({endpoint});
+        REQUIRE(content_as<fbs::RelayOpenReplyT>(opened) != nullptr);
+        leader.pass_on({0}, fbs::PingRequestT{});
+        // Time enough for the whole flood, if nobody held it back.
+        std::this_thread::sleep_for(Milliseconds(500));
+        std::uint32_t next = 0;
+        while (next < Flood::kMessages) {
+            auto envelope = leader.hear();
+            const auto* reply = content_as<fbs::RelayReplyT>(envelope);
+            REQUIRE(reply != nullptr);
+            for (const auto& passed : reply->messages) {
+                std::uint32_t number = 0;
+                std::memcpy(&number, passed->body.data(), sizeof number);
+                REQUIRE(number == next);
+                ++next;
+            }
+        }
+        relay.stop();
+        CHECK(relay.server->counts().unsent == 0);
     }
 
     TEST_CASE("relay: they measure their nodes' clocks, and tell the quickest pings") {
