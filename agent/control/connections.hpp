@@ -35,8 +35,8 @@ public:
     Connections(const Connections&) = delete;
     Connections& operator=(const Connections&) = delete;
 
-    /// Readable while there is something to look at.
-    void* handle() { return events_.handle(); }
+    /// Readable when something came since look() was last called.
+    int descriptor() const { return events_.get(zmq::sockopt::fd); }
     /// Takes note of who has come and who has gone.
     void look();
     /// A message was taken.

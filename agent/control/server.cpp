@@ -1,10 +1,12 @@
 #include "agent/control/server.hpp"
 
+#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "agent/control/endpoint.hpp"
@@ -20,7 +22,7 @@ using schema::ErrorCode;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMostInARow = 64;        ///< messages before the other descriptors get their turn
-constexpr Milliseconds kLookUp{1000};  ///< between looks at the lease, and at the socket's file
+constexpr Milliseconds kLookUp{1000};  ///< between looks at what nobody tells the loop
 constexpr int kLingerMs = 1000;
 /// A leader says nothing to its relays while it measures others' clocks.
 constexpr int kLeasesOfRelay = 4;
@@ -105,47 +107,40 @@ Server::~Server() {
     if (!socket_file_.empty()) ::unlink(socket_file_.c_str());
 }
 
+/// Waits for the sockets' own descriptors: zmq_poll looks at each socket three times, which is most of what a ping would cost. libzmq raises a descriptor once,
+/// for what came after its socket was last found empty, so requests are read until there are none, after everything else that uses the socket.
 void Server::serve(int stop_fd) {
+    pollfd items[] = {{socket_.get(zmq::sockopt::fd), POLLIN, 0},
+                      {outbox_.fd(), POLLIN, 0},
+                      {stop_fd, POLLIN, 0},
+                      {connections_.descriptor(), POLLIN, 0}};
+    bool unread = true;
     while (!shutdown_) {
-        zmq::pollitem_t items[] = {{socket_.handle(), 0, ZMQ_POLLIN, 0},
-                                   {nullptr, outbox_.fd(), ZMQ_POLLIN, 0},
-                                   {nullptr, stop_fd, ZMQ_POLLIN, 0},
-                                   {connections_.handle(), 0, ZMQ_POLLIN, 0}};
-        ::zmq_poll(items, 4, std::min(kLookUp, lease_lasts_).count());
-        if ((items[3].revents & ZMQ_POLLIN) != 0) connections_.look();
-        if ((items[0].revents & ZMQ_POLLIN) != 0) receive_some();
-        if ((items[1].revents & ZMQ_POLLIN) != 0) send_letters();
-        if ((items[2].revents & ZMQ_POLLIN) != 0) break;
+        const auto wait = unread ? Milliseconds(0) : std::min(kLookUp, lease_lasts_);
+        if (::poll(items, std::size(items), static_cast<int>(wait.count())) < 0) continue;
+        // First: what has come of a connection is counted as its own.
+        if (items[3].revents != 0 || unread) connections_.look();
+        if (items[1].revents != 0) send_letters();
+        if (items[2].revents != 0) break;
         check_lease();
         relays_.look();
-        check_socket_file();
-        look_far(Milliseconds(0));
+        const bool used = check_socket_file() || look_far(Milliseconds(0)) || items[1].revents != 0;
         keep_note();
+        if (unread || used || items[0].revents != 0) unread = receive_some();
     }
     note_.reset();  // from here on nobody is served
 }
 
-/// Somebody who empties the job directory takes our socket's file with it.
-void Server::check_socket_file() {
-    const SteadyTime now = Clock::now();
-    if (socket_file_.empty() || now - socket_file_seen_ < kLookUp) return;
-    socket_file_seen_ = now;
-    if (::access(socket_file_.c_str(), F_OK) == 0) return;
-    const std::string& endpoint = service_.identity().endpoint;
-    auto bound = bind_again(socket_, endpoint);
-    const std::string said =
-        bound ? endpoint + ": its file had been removed; it is there again" : bound.error().message;
-    if (bound || said != last_complaint_) spdlog::warn(said);
-    last_complaint_ = bound ? "" : said;
-}
-
-void Server::receive_some() {
+/// @return whether there may be more
+bool Server::receive_some() {
     try {
-        for (int i = 0; i < kMostInARow && receive_one(); ++i) {
+        for (int i = 0; i < kMostInARow; ++i) {
+            if (!receive_one()) return false;
         }
     } catch (const zmq::error_t& error) {
         spdlog::warn("read a request: {}", error.what());
     }
+    return true;
 }
 
 bool Server::receive_one() {

@@ -84,10 +84,10 @@ private:
     Server(Engine& engine, AgentIdentity identity, zmq::context_t* shared);
     schema::Result<void> listen(const ServerSetup& setup);
     schema::Result<void> listen_far(const FarSetup& setup);
-    void look_far(Milliseconds wait);
+    bool look_far(Milliseconds wait);
     void keep_note();
     schema::Result<void> bind_tcp(const std::string& endpoint, const Key& key);
-    void receive_some();
+    bool receive_some();
     bool receive_one();
     void handle(const std::string& identity, fbs::MessageT message);
     bool answer_at_once(const std::string& identity, fbs::MessageT& message);
@@ -99,7 +99,7 @@ private:
     void send(Letter letter);
     void send_letters();
     void check_lease();
-    void check_socket_file();
+    bool check_socket_file();
 
     /// A capture that a leader elsewhere has asked for: if it is not heard of for long, the capture ends here.
     struct Lease {

@@ -1,10 +1,12 @@
-// What a server does to be reached from other hosts: its tcp endpoint, and the note by which they find it.
+// What a server does to be reached: its socket's file here, and for other hosts its tcp endpoint and the note by which they find it.
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <thread>
 #include <utility>
 
 #include "agent/control/server.hpp"
+#include "agent/control/socket_file.hpp"
 
 namespace ringside::agent {
 namespace {
@@ -13,6 +15,7 @@ using schema::Error;
 using schema::ErrorCode;
 using Clock = std::chrono::steady_clock;
 
+constexpr Milliseconds kLookUp{1000};       ///< between looks at the socket's file
 constexpr std::chrono::hours kKeepNote{1};  ///< one that is a day old is an agent's that died
 
 }  // namespace
@@ -68,12 +71,30 @@ void Server::listen_far(std::future<std::optional<FarSetup>> setup, Milliseconds
     look_far(wait);
 }
 
-void Server::look_far(Milliseconds wait) {
-    if (!far_.valid() || far_.wait_for(wait) != std::future_status::ready) return;
+/// Somebody who empties the job directory takes our socket's file with it.
+/// @return whether the socket was used
+bool Server::check_socket_file() {
+    const SteadyTime now = Clock::now();
+    if (socket_file_.empty() || now - socket_file_seen_ < kLookUp) return false;
+    socket_file_seen_ = now;
+    if (::access(socket_file_.c_str(), F_OK) == 0) return false;
+    const std::string& endpoint = service_.identity().endpoint;
+    auto bound = bind_again(socket_, endpoint);
+    const std::string said =
+        bound ? endpoint + ": its file had been removed; it is there again" : bound.error().message;
+    if (bound || said != last_complaint_) spdlog::warn(said);
+    last_complaint_ = bound ? "" : said;
+    return true;
+}
+
+/// @return whether the socket was used
+bool Server::look_far(Milliseconds wait) {
+    if (!far_.valid() || far_.wait_for(wait) != std::future_status::ready) return false;
     if (const auto setup = far_.get()) {
         // Who is here is served all the same.
         if (auto far = listen_far(*setup); !far) spdlog::warn(far.error().message);
     }
+    return true;
 }
 
 /// Not by this thread: a home that hangs must not keep anybody from being served.
