@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/capture/engine.hpp"
@@ -28,7 +29,8 @@ namespace {
 
 using namespace ringside::agent;
 
-constexpr int kRounds = 300;  ///< with one agent
+constexpr int kInARow = 30;  ///< with one agent
+constexpr std::size_t kRelayedBeyond = 500;
 constexpr int kSingleTraces = 5;
 constexpr std::uint32_t kTraceMs = 200;
 
@@ -57,28 +59,38 @@ public:
         if (place.tcp) service_->take_key(place.key());
     }
 
-    /// How long a question to all of these takes, in the median of some rounds; in milliseconds.
-    template <class Request>
-    double round_ms(const std::vector<std::string>& peers, const Request& request, int rounds) {
-        Roster roster(
-            *service_, context_, [] {}, nudge_);
-        roster.meet(peers);
-        check(roster.nodes(), peers.size());
-        Round round;
-        round.action = "ask";
-        std::size_t answers = 0;
-        round.request = [&](NodeState&, std::uint64_t id) { return pack(id, request); };
-        round.reply = [&](NodeState&, fbs::MessageT&) { ++answers; };
-        std::vector<double> times;
-        for (int i = 0; i < rounds; ++i) {
-            const double from = seconds(CLOCK_MONOTONIC);
-            roster.run(round);
-            times.push_back((seconds(CLOCK_MONOTONIC) - from) * 1e3);
+    /// Asks these, over connections of its own.
+    class Questions {
+    public:
+        Questions(Leader& leader, const std::vector<std::string>& peers, std::size_t relay_beyond)
+            : roster_(
+                  *leader.service_, leader.context_, [] {}, leader.nudge_) {
+            TreeShape shape;
+            shape.beyond = relay_beyond;
+            roster_.meet(peers, shape);
+            check(roster_.nodes(), peers.size());
+            expected_ = peers.size();
         }
-        if (answers != peers.size() * static_cast<std::size_t>(rounds))
-            fail({schema::ErrorCode::kInternal, "some have not answered"});
-        return median(times);
-    }
+        /// @return how long it took until all had answered, a time; in milliseconds
+        template <class Request>
+        double ask_ms(const Request& request, int times) {
+            Round round;
+            round.action = "ask";
+            std::size_t answers = 0;
+            round.request = [&](NodeState&, std::uint64_t id) { return pack(id, request); };
+            round.reply = [&](NodeState&, fbs::MessageT&) { ++answers; };
+            const double from = seconds(CLOCK_MONOTONIC);
+            for (int i = 0; i < times; ++i) roster_.run(round);
+            const double ms = (seconds(CLOCK_MONOTONIC) - from) * 1e3 / times;
+            if (answers != expected_ * static_cast<std::size_t>(times))
+                fail({schema::ErrorCode::kInternal, "some have not answered"});
+            return ms;
+        }
+
+    private:
+        Roster roster_;
+        std::size_t expected_ = 0;
+    };
 
     struct Traced {
         std::map<std::string, double> ms;
@@ -146,12 +158,27 @@ void lead(const Place& place, int count, int rounds) {
         return std::vector<std::string>{peers[static_cast<std::size_t>(n)]};
     };
     std::printf("{\"count\": %d", count);
+    // In turns, so that what one question takes is of the same moments as what all take.
     const auto ask = [&](const char* name, const auto& request) {
-        const double first = leader.round_ms(one(0), request, kRounds);
-        const double all = leader.round_ms(peers, request, rounds);
-        const double again = leader.round_ms(one(count - 1), request, kRounds);
-        std::printf(", \"%s\": {\"one_ms\": %.5f, \"again_ms\": %.5f, \"all_ms\": %.4f}", name,
-                    first, again, all);
+        Leader::Questions first(leader, one(0), kMostPeers),
+            again(leader, one(count - 1), kMostPeers), direct(leader, peers, kMostPeers),
+            relayed(leader, peers, kRelayedBeyond);
+        std::map<const char*, std::vector<double>> ms;
+        for (int i = 0; i < rounds; ++i) {
+            ms["one_ms"].push_back(first.ask_ms(request, kInARow));
+            ms["all_ms"].push_back(direct.ask_ms(request, 1));
+            ms["again_ms"].push_back(again.ask_ms(request, kInARow));
+            ms["relayed_ms"].push_back(relayed.ask_ms(request, 1));
+        }
+        std::printf(", \"%s\": {", name);
+        const char* separator = "";
+        for (auto& [key, values] : ms) {
+            std::printf("%s\"%s\": [", std::exchange(separator, ", "), key);
+            for (std::size_t i = 0; i < values.size(); ++i)
+                std::printf("%s%.5f", i == 0 ? "" : ", ", values[i]);
+            std::printf("]");
+        }
+        std::printf("}");
     };
     ask("ping", fbs::PingRequestT{});
     ask("status", fbs::StatusRequestT{});
