@@ -176,6 +176,9 @@ Result<void> EngineImpl::begin(std::uint64_t capture_id, Nanoseconds start_node_
     capture_->begin(start);
     table_.directory().control().set_start_ticks(start);
     capture_->flush(table_.all(), *buffers_, now_ticks(), false);
+    // What lies in the lanes from before is taken off at once: the room is the capture's.
+    interval_ns_ = 0;
+    table_.watch().wake();
     return {};
 }
 

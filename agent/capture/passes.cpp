@@ -10,6 +10,8 @@ constexpr std::int64_t kMillisecond = schema::kNsPerMillisecond;
 // While a capture is on: as seldom as the lanes' fill allows, for each wake-up costs the job a slice of a core.
 constexpr std::int64_t kShortestNs = 1 * kMillisecond;
 constexpr std::int64_t kLongestNs = 8 * kMillisecond;
+// While nothing is kept (not begun, or let go): as long as what is waited for has taken already, at most.
+constexpr std::int64_t kLongestUnkeptNs = 64 * kMillisecond;
 constexpr double kNearlyEmpty = 1.0 / 16;
 constexpr double kFilling = 1.0 / 4;
 /// Of a lane: what is taken and not yet in the file, and so not the producer's again.
@@ -185,7 +187,9 @@ Nanoseconds EngineImpl::interval(double fullest) {
     } else if (fullest > kNearlyEmpty) {
         interval_ns_ = kShortestNs;
     } else {
-        interval_ns_ = std::clamp(interval_ns_ * 2, kShortestNs, kLongestNs);
+        const bool keeps = capture_->phase() == Capture::Phase::kRunning;
+        interval_ns_ =
+            std::clamp(interval_ns_ * 2, kShortestNs, keeps ? kLongestNs : kLongestUnkeptNs);
     }
     return {interval_ns_};
 }
