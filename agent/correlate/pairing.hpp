@@ -24,6 +24,8 @@ public:
         return bounds_[node] + bounds_[other];
     }
 
+    std::int64_t of(std::uint32_t node) const { return bounds_[node]; }
+
 private:
     std::vector<std::int64_t> bounds_;  // each at most an eighth of the range
 };

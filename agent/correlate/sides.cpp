@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace ringside::agent {
 namespace {
@@ -24,8 +25,7 @@ bool was_recorded(const ProcessOutcome& process) {
 
 }  // namespace
 
-Sides::Sides(std::span<const NodeCapture> nodes, const PairBound& bounds)
-    : bounds_(bounds), waits_(nodes.size()) {
+Sides::Sides(std::span<const NodeCapture> nodes, const PairBound& bounds) : bounds_(bounds) {
     for (std::uint32_t n = 0; n < nodes.size(); ++n) {
         const NodeClock clock = nodes[n].node_clock();
         const auto leader_ns = [&](std::uint64_t ticks) {
@@ -39,12 +39,15 @@ Sides::Sides(std::span<const NodeCapture> nodes, const PairBound& bounds)
             const std::uint32_t number = process(n, outcome.index);
             if (outcome.fate != Fate::kRunning)
                 processes_[number].end_ns = leader_ns(outcome.end_ticks);
-            for (const std::string& name : outcome.workers)
-                workers_[worker(name)].processes.push_back(
+            for (const std::string& name : outcome.workers) {
+                Worker& named = workers_[worker(name)];
+                named.processes.push_back(
                     {number, nodes[n].halves_complete && was_recorded(outcome)});
+                named.nodes.add(n, bounds_.of(n));
+            }
             workers |= !outcome.workers.empty();
         }
-        if (workers) nodes_with_workers_.push_back(n);
+        if (workers) nodes_with_workers_.add(n, bounds_.of(n));
     }
 }
 
@@ -58,7 +61,7 @@ std::uint32_t Sides::process(std::uint32_t node, std::uint32_t index) {
 std::uint32_t Sides::worker(std::string_view name) {
     const auto [entry, added] =
         worker_numbers_.try_emplace(std::string(name), static_cast<std::uint32_t>(workers_.size()));
-    if (added) workers_.push_back({is_rank_name(name), {}});
+    if (added) workers_.push_back({is_rank_name(name), {}, {}});
     return entry->second;
 }
 
@@ -73,19 +76,25 @@ void Sides::count_call(const OpenHalf& client) {
     least.insert_or_assign(client.begin_ns, client.wire_id);
 }
 
-std::int64_t Sides::wait_ns(std::uint32_t node, std::uint32_t worker) {
-    std::vector<std::int64_t>& waits = waits_[node];
-    if (waits.size() <= worker) waits.resize(workers_.size(), -1);
-    if (waits[worker] >= 0) return waits[worker];
-    std::int64_t widest = 0;
-    const std::vector<Peer>& peers = workers_[worker].processes;
-    for (const Peer& peer : peers)
-        widest = std::max(widest, bounds_.between(node, processes_[peer.process].node));
-    if (peers.empty()) {
-        for (const std::uint32_t other : nodes_with_workers_)
-            widest = std::max(widest, bounds_.between(node, other));
+void Sides::Widest::add(std::uint32_t of, std::int64_t bound_ns) {
+    if (first_ns >= 0 && of == node) return;
+    if (bound_ns > first_ns) {
+        second_ns = std::exchange(first_ns, bound_ns);
+        node = of;
+    } else {
+        second_ns = std::max(second_ns, bound_ns);
     }
-    return waits[worker] = later(widest, kViolationGraceNs);
+}
+
+std::int64_t Sides::Widest::from(std::uint32_t other, const PairBound& bounds) const {
+    const std::int64_t widest = node == other ? second_ns : first_ns;
+    return widest < 0 ? 0 : bounds.of(other) + widest;
+}
+
+std::int64_t Sides::wait_ns(std::uint32_t node, std::uint32_t worker) const {
+    const Worker& named = workers_[worker];
+    const Widest& nodes = named.processes.empty() ? nodes_with_workers_ : named.nodes;
+    return later(nodes.from(node, bounds_), kViolationGraceNs);
 }
 
 RpcState Sides::state_of(const OpenHalf& half) const {

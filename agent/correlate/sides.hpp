@@ -33,7 +33,7 @@ public:
 
     /// How far from a half of this node its other, a half of the worker that it names, may lie by the two clocks. A worker that the
     /// capture does not have may be on any node where there are any.
-    std::int64_t wait_ns(std::uint32_t node, std::uint32_t worker);
+    std::int64_t wait_ns(std::uint32_t node, std::uint32_t worker) const;
 
     /// kOrphan or kCut, of a half that found no partner. All that began before its begin and the clocks' bound are counted.
     RpcState state_of(const OpenHalf& half) const;
@@ -56,9 +56,18 @@ private:
         std::uint32_t process;
         bool recorded;
     };
+    /// The two widest bounds of some nodes: how far any of them may be from a node, which may be one of them.
+    struct Widest {
+        void add(std::uint32_t of, std::int64_t bound_ns);
+        std::int64_t from(std::uint32_t other, const PairBound& bounds) const;
+        std::uint32_t node = 0;
+        std::int64_t first_ns = -1;   ///< the node's; -1: there is none
+        std::int64_t second_ns = -1;  ///< another one's
+    };
     struct Worker {
         bool rank = false;  ///< as messages name their other side
         std::vector<Peer> processes;
+        Widest nodes{};  ///< of these
     };
     struct Recording {
         std::int64_t start_ns;  ///< the least number: from the first instruction
@@ -76,12 +85,11 @@ private:
 
     const PairBound& bounds_;
     std::vector<Recording> recordings_;  // of each node, leader_ns
-    std::vector<std::uint32_t> nodes_with_workers_;
+    Widest nodes_with_workers_;
     std::vector<Process> processes_;
     std::unordered_map<std::uint64_t, std::uint32_t> process_numbers_;  // by node << 32 | index
     std::unordered_map<std::string, std::uint32_t> worker_numbers_;
     std::vector<Worker> workers_;
-    std::vector<std::vector<std::int64_t>> waits_;  // by node, worker; -1: not known yet
 };
 
 }  // namespace ringside::agent

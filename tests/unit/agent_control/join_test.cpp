@@ -1,5 +1,6 @@
 // The join's rules, each on a job small enough to be checked by hand.
 #include <doctest/doctest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <random>
@@ -21,9 +22,45 @@ std::vector<NodeCapture> two_nodes(std::int64_t skew_ns = 0, std::int64_t bound_
     return nodes;
 }
 
+/// Bytes of the heap in use, while the join tells of calls.
+class Weighing final : public CallSink {
+public:
+    void add(const ringside::fbs::Call&) override { most_ = std::max(most_, in_use()); }
+    std::size_t grown() const { return most_ - before_; }
+
+private:
+    static std::size_t in_use() {
+        const auto heap = ::mallinfo2();
+        return heap.uordblks + heap.hblkhd;
+    }
+    std::size_t before_ = in_use(), most_ = before_;
+};
+
+/// Each node's worker calls the next one's.
+std::vector<NodeCapture> circle(std::uint32_t size) {
+    const auto worker = [&](std::uint32_t n) { return "worker" + std::to_string(n % size); };
+    std::vector<NodeCapture> nodes;
+    for (std::uint32_t n = 0; n < size; ++n) {
+        NodeCapture& made = nodes.emplace_back(node("n" + std::to_string(n)));
+        made.processes.push_back(process(0, {worker(n)}));
+        made.halves.push_back(client(worker(n), worker(n + 1), 0, 10 * kMs, 14 * kMs));
+        made.halves.push_back(server(worker(n), worker(n + size - 1), 0, 11 * kMs, 13 * kMs));
+    }
+    return nodes;
+}
+
 }  // namespace
 
 TEST_SUITE("unit") {
+    TEST_CASE("join: memory grows with the nodes, not with their pairs") {
+        constexpr std::uint32_t kNodes = 4000;
+        const auto nodes = circle(kNodes);
+        Weighing weighing;
+        CHECK(join(nodes, {7, true}, weighing).joined_requests == kNodes);
+        // A table of a word for each pair would be 32 KB a node.
+        CHECK(weighing.grown() / kNodes < 8000);
+    }
+
     TEST_CASE("join: nothing gives nothing") {
         CHECK(joined({}).calls.empty());
         CHECK(joined(two_nodes()).calls.empty());
