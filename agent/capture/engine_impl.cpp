@@ -196,9 +196,9 @@ void EngineImpl::wait_for(std::unique_lock<std::mutex>& lock, Nanoseconds most,
 
 void EngineImpl::wait_until_node(std::unique_lock<std::mutex>& lock, Nanoseconds node_ns) {
     for (;;) {
-        const std::int64_t left = node_ns.value - node_now().value;
-        if (left <= 0) return;
-        passed_.wait_for(lock, std::chrono::nanoseconds(left));
+        const Nanoseconds now = node_now();
+        if (now >= node_ns) return;
+        passed_.wait_for(lock, std::chrono::nanoseconds(node_ns.value - now.value));
     }
 }
 

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <ctime>
+#include <utility>
 #include <vector>
 
 namespace ringside::agent {
@@ -82,6 +83,13 @@ std::string sender_of(zmq::message_t& message) {
 void Audit::asked(const std::string& identity, const std::string& sender, fbs::MessageT& request) {
     // What is in it is noted where it is passed on to; it has no answer of its own.
     if (request.content.type == fbs::Content::RelayRequest) return;
+    // Who uses an id again before it is answered, for whatever, must not have the first request pass for the second one's answer.
+    const auto before = open_.find({identity, request.id});
+    if (before != open_.end()) {
+        write_line(before->second,
+                   "unknown cause=" + quoted("its id was used again before it was answered"));
+        open_.erase(before);
+    }
     const auto level = level_of(request);
     if (!spdlog::should_log(level)) return;
     open_.insert({{identity, request.id},
@@ -93,20 +101,33 @@ void Audit::answered(const std::string& identity, std::span<const std::uint8_t> 
     if (message.content_type() == fbs::Content::Progress) return;
     const auto found = open_.find({identity, message.id()});
     if (found == open_.end()) return;
-    const Request& request = found->second;
+    write_line(found->second, result_of(message));
+    open_.erase(found);
+}
+
+void Audit::write_line(const Request& request, const std::string& result) {
     const auto ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - request.since).count();
     write(static_cast<spdlog::level::level_enum>(request.level),
           fmt::format("peer={} asker={} request={} result={} ms={}", request.sender,
-                      quoted(request.asker), fbs::EnumNameContent(request.kind), result_of(message),
-                      ms));
-    open_.erase(found);
+                      quoted(request.asker), fbs::EnumNameContent(request.kind), result, ms));
 }
 
 void Audit::damaged(const std::string& sender, const std::string& cause) {
     write(spdlog::level::warn,
           fmt::format("peer={} asker=\"\" request=none result=Input cause={} ms=0", sender,
                       quoted(cause)));
+}
+
+void Audit::too_often(const std::string& sender) {
+    ++too_often_;
+    const auto now = Clock::now();
+    if (now - said_too_often_ < std::chrono::seconds(1)) return;
+    said_too_often_ = now;
+    write(spdlog::level::warn,
+          fmt::format("peer={} asker=\"\" request=many result=Refused cause={} ms=0", sender,
+                      quoted(std::to_string(std::exchange(too_often_, 0)) +
+                             " requests that came too often since the last such line")));
 }
 
 }  // namespace ringside::agent

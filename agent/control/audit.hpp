@@ -26,6 +26,8 @@ public:
     void answered(const std::string& identity, std::span<const std::uint8_t> reply);
     /// What could not be read as one.
     static void damaged(const std::string& sender, const std::string& cause);
+    /// One that came too often: a line a second says how many there were since the last.
+    void too_often(const std::string& sender);
 
 private:
     struct Request {
@@ -35,8 +37,12 @@ private:
         int level;  ///< spdlog's
         std::chrono::steady_clock::time_point since;
     };
-    /// By client and message id, which a client may use twice.
-    std::multimap<std::pair<std::string, std::uint64_t>, Request> open_;
+    static void write_line(const Request& request, const std::string& result);
+
+    /// By client and message id.
+    std::map<std::pair<std::string, std::uint64_t>, Request> open_;
+    std::uint64_t too_often_ = 0;  ///< since their last line
+    std::chrono::steady_clock::time_point said_too_often_{};
 };
 
 }  // namespace ringside::agent

@@ -12,6 +12,13 @@
 namespace ringside::agent {
 namespace {
 
+constexpr std::uint32_t kMostAttachMs = 10'000;
+
+/// Orders wait for each other: a process that never attaches must not hold them up for as long as somebody likes.
+Nanoseconds attach_timeout(std::uint32_t ms) {
+    return {std::min(ms, kMostAttachMs) * schema::kNsPerMillisecond};
+}
+
 std::unique_ptr<fbs::CalibrationT> calibration_table(const Calibration& calibration) {
     auto table = std::make_unique<fbs::CalibrationT>();
     table->reference_ticks = calibration.reference_ticks;
@@ -237,7 +244,7 @@ MessageBytes pack_halves(std::uint64_t id, std::span<const Half> halves, std::ui
     flatbuffers::FlatBufferBuilder builder(1 << 16);
     const std::uint64_t total = halves.size();
     const std::uint64_t from = std::min(first, total);
-    const std::uint64_t count = std::min<std::uint64_t>({most, kMostHalvesInPage, total - from});
+    const std::uint64_t count = std::min<std::uint64_t>({most, kHalvesInPage, total - from});
     std::vector<flatbuffers::Offset<fbs::Half>> page;
     page.reserve(count);
     for (const Half& half : halves.subspan(from, count)) {
@@ -263,7 +270,7 @@ ArmRequest arm_request(const fbs::ArmRequestT& request) {
     result.pids.assign(request.pids.begin(), request.pids.end());
     result.source_mask = request.source_mask;
     result.options = request.options;
-    result.attach_timeout = {request.attach_timeout_ms * schema::kNsPerMillisecond};
+    result.attach_timeout = attach_timeout(request.attach_timeout_ms);
     return result;
 }
 
@@ -280,7 +287,7 @@ CaptureRequest capture_request(const fbs::PrepareRequestT& request) {
     result.compress = request.compress;
     result.name = request.name;
     result.asker = request.asker;
-    result.attach_timeout = {request.attach_timeout_ms * schema::kNsPerMillisecond};
+    result.attach_timeout = attach_timeout(request.attach_timeout_ms);
     result.history = {request.history_ms * schema::kNsPerMillisecond};
     result.iterations = {request.iterations, request.start_roundup, request.iterations_of};
     return result;

@@ -172,11 +172,17 @@ private:
         request.path = wish_.path;
         request.offset = bytes;
         request.digest = true;
-        const std::uint64_t id = link.next_id();
+        std::uint64_t id = link.next_id();
         if (!link.send(pack(id, request))) return Same::kLost;
         heard_ = Clock::now();
+        std::optional<SteadyTime> ask_again;
         const SteadyTime limit = heard_ + pace_.answer + Milliseconds(bytes / kSlowDiskBytesPerMs);
         while (Clock::now() < limit) {
+            if (ask_again && Clock::now() >= *ask_again) {
+                ask_again.reset();
+                id = link.next_id();
+                if (!link.send(pack(id, request))) return Same::kLost;
+            }
             auto heard = hear(link);
             if (!heard) {
                 // It is shorter now than what is here.
@@ -189,6 +195,11 @@ private:
             if (reply != nullptr && marker_ > id && is_marker(heard->message->id, *reply))
                 return Same::kLost;
             if (heard->message->id != id) continue;
+            if (reply != nullptr && reply->busy) {
+                trouble_ = "its agent has too much to do";
+                ask_again = Clock::now() + kWhenBusy;
+                continue;
+            }
             if (reply == nullptr || !is_same_file(*reply)) return changed();
             news_ = Clock::now();
             return reply->checksum == *ours ? Same::kYes : Same::kNo;

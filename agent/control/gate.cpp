@@ -16,6 +16,7 @@ using schema::ErrorCode;
 constexpr char kZapEndpoint[] = "inproc://zeromq.zap.01";
 constexpr std::size_t kKeyBytes = 32;
 constexpr std::size_t kShownOfKey = 8;
+constexpr std::uint64_t kRefusalsSaid = 100;  ///< each, then one in so many
 // Of a request: version, id, domain, address, identity, mechanism, credentials.
 constexpr std::size_t kRequestParts = 7;
 
@@ -75,9 +76,11 @@ void Gate::answer_one() {
     const bool known = parts.size() == kRequestParts && parts[0] == "1.0" && parts[5] == "CURVE" &&
                        parts[6] == public_half_;
     if (!known) {
-        refused_.fetch_add(1, std::memory_order_relaxed);
-        spdlog::warn("refuse a connection from {}: it holds another key",
-                     parts.size() > 3 ? parts[3] : "nowhere");
+        const std::uint64_t count = refused_.fetch_add(1, std::memory_order_relaxed) + 1;
+        // Strangers must not fill the log.
+        if (count <= kRefusalsSaid || count % kRefusalsSaid == 0)
+            spdlog::warn("refuse a connection from {}: it holds another key; {} so far",
+                         parts.size() > 3 ? parts[3] : "nowhere", count);
     }
     const std::string id = parts.size() > 1 ? parts[1] : "";
     const std::string replies[] = {

@@ -20,6 +20,7 @@ inline constexpr std::size_t kMostReplyBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMostPeers = 16'384;
 inline constexpr std::size_t kMostPids = 65536;
 inline constexpr std::uint32_t kMostHalvesInPage = 50000;
+inline constexpr std::uint32_t kHalvesInPage = 5000;  ///< that are told at a time: half a megabyte
 inline constexpr std::uint32_t kMostPartBytes = 262144;  ///< of a file that is fetched
 /// An agent passes messages on to no more nodes for one leader. A message that is passed on comes in another one, which needs so many bytes beside it.
 inline constexpr std::size_t kMostRelayed = 256;

@@ -15,6 +15,7 @@ using schema::Error;
 using schema::ErrorCode;
 
 constexpr std::int64_t kFarthestAheadNs = 60 * schema::kNsPerSecond;
+constexpr std::int64_t kFarthestBehindNs = 3600 * schema::kNsPerSecond;
 
 /// Removes a dump that nobody wants, and its folder where that is empty now.
 void discard(const std::string& path) {
@@ -89,14 +90,14 @@ schema::Result<fbs::IterationsReplyT> NodeService::iterations(
     return iterations_reply(*progress);
 }
 
-/// The engine waits for the instant; nobody may make it wait for a year.
+/// The engine waits for the instant and reckons with it: nobody may make it wait for a year, nor overflow.
 schema::Result<void> NodeService::check_instant(const char* action, std::int64_t node_ns) const {
     const std::int64_t now = engine_.node_now().value;
-    if (node_ns <= now + kFarthestAheadNs) return {};
-    return Error{ErrorCode::kUsage, std::string(action) + ": the instant " +
-                                        std::to_string(node_ns) +
-                                        " lies more than 60 s ahead of node time " +
-                                        std::to_string(now) + "; measure the clock again"};
+    if (node_ns <= now + kFarthestAheadNs && node_ns >= now - kFarthestBehindNs) return {};
+    return Error{ErrorCode::kUsage,
+                 std::string(action) + ": the instant " + std::to_string(node_ns) +
+                     " lies more than 60 s ahead of node time " + std::to_string(now) +
+                     ", or an hour behind it; measure the clock again"};
 }
 
 schema::Result<void> NodeService::begin(const fbs::BeginRequestT& request) {

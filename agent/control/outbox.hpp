@@ -50,8 +50,9 @@ private:
 struct Letter {
     std::string identity;
     MessageBytes bytes;
-    std::uint64_t leads = 0;       ///< the capture that this reply gives its receiver the lead of
-    std::shared_ptr<void> held{};  ///< released once the bytes are on the network, or dropped
+    std::uint64_t leads = 0;        ///< the capture that this reply gives its receiver the lead of
+    std::shared_ptr<void> held{};   ///< released once the bytes are on the network, or dropped
+    std::shared_ptr<void> place{};  ///< so is this, of what its receiver has not read
 };
 
 /// @thread thread-safe

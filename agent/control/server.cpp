@@ -163,12 +163,14 @@ bool Server::receive_one() {
     if (!message) {
         ++counts_.damaged;
         if (granted) Audit::damaged(sender, message.error().message);
-        send({who, pack(id_of_refused(bytes), error_reply(message.error()))});
+        put({who, pack(id_of_refused(bytes), error_reply(message.error()))});
         return true;
     }
     if (!granted) {
         ++counts_.too_often;
-        send({who, pack(message->id, error_reply(asks_too_often()))});
+        ++counts_.refused;
+        audit_.too_often(sender);
+        put({who, pack(message->id, error_reply(asks_too_often()))});
         return true;
     }
     ++counts_.requests;
@@ -310,38 +312,6 @@ void Server::lead(const std::string& identity, fbs::MessageT& message) {
     }
     send({identity, result ? pack(message.id, fbs::CancelReplyT{})
                            : pack(message.id, error_reply(result.error()))});
-}
-
-void Server::send(Letter letter) {
-    const fbs::ErrorReply* error = fbs::GetMessage(letter.bytes.data())->content_as_ErrorReply();
-    if (error != nullptr && error->code() == fbs::Code::RefusedCode) ++counts_.refused;
-    audit_.answered(letter.identity, letter.bytes);
-    const std::string identity = letter.identity;
-    const auto size = letter.bytes.size();
-    auto* const kept = new Letter(std::move(letter));
-    // Not copied: the letter is libzmq's until it has written it, and so it knows how long its place is held.
-    zmq::message_t body(
-        kept->bytes.data(), size, [](void*, void* hint) { delete static_cast<Letter*>(hint); },
-        kept);
-    try {
-        // Both parts or none: with `mandatory` the first one fails where the client is gone or reads nothing.
-        const auto flags = zmq::send_flags::dontwait;
-        if (socket_.send(zmq::buffer(identity), flags | zmq::send_flags::sndmore) &&
-            socket_.send(body, flags)) {
-            return;
-        }
-    } catch (const zmq::error_t& error) {
-        spdlog::debug("reply of {} bytes not sent: {}", size, error.what());
-    }
-    ++counts_.unsent;
-}
-
-void Server::send_letters() {
-    for (Letter& letter : outbox_.take()) {
-        // Only here: a prepare that was refused must not take the lease from the capture that runs.
-        if (letter.leads != 0) lease_ = {letter.identity, letter.leads, Clock::now()};
-        send(std::move(letter));
-    }
 }
 
 void Server::check_lease() {

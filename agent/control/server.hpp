@@ -22,6 +22,7 @@
 #include "agent/control/outbox.hpp"
 #include "agent/control/relay_desk.hpp"
 #include "agent/control/rendezvous.hpp"
+#include "agent/control/unsent_letters.hpp"
 #include "agent/control/worker.hpp"
 #include "schema/result.hpp"
 
@@ -96,7 +97,9 @@ private:
     fbs::StatusReplyT status(const ServerCounts& counts) const;
     void give_file(const std::string& identity, fbs::MessageT& message);
     void lead(const std::string& identity, fbs::MessageT& message);
+    /// An answer, with its line of the audit.
     void send(Letter letter);
+    void put(Letter letter);
     void send_letters();
     void check_lease();
     bool check_socket_file();
@@ -131,6 +134,7 @@ private:
     RelayDesk relays_;
     FileParts files_;
     UnsentBytes unsent_;  ///< of files
+    UnsentLetters unsent_letters_;
     // Last: their tasks use all the others. Four, so that a status waits neither for a capture's end, nor for a home or a Slurm, nor for files.
     std::unique_ptr<Worker> queries_ = std::make_unique<Worker>();
     std::unique_ptr<Worker> orders_ = std::make_unique<Worker>();

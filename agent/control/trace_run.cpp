@@ -1,12 +1,11 @@
 #include "agent/control/trace_run.hpp"
 
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "agent/control/endpoint.hpp"
@@ -15,6 +14,7 @@
 #include "agent/control/trace_result.hpp"
 #include "agent/correlate/job_writer.hpp"
 #include "agent/correlate/join.hpp"
+#include "schema/frame.hpp"
 
 namespace ringside::agent {
 namespace {
@@ -32,8 +32,6 @@ constexpr std::int64_t kAheadForEachNs = 50'000;  ///< and this for each node: o
 constexpr Milliseconds kStopLimit{300'000};
 constexpr Milliseconds kAnswerLimit{10'000};
 constexpr std::uint32_t kAttachTimeoutMs = 2000;
-constexpr std::uint32_t kHalvesInPage = 20'000;
-constexpr std::size_t kPagesAtOnce = 32;  ///< megabytes each
 /// Before a start that was asked for, to measure clocks and attach; so long at most is waited for one.
 constexpr std::int64_t kBeforeStartNs = 3 * schema::kNsPerSecond;
 constexpr std::int64_t kFarthestStartNs = 3660 * schema::kNsPerSecond;
@@ -107,6 +105,7 @@ void TraceRun::say_times() const {
 
 schema::Result<void> TraceRun::check_request() const {
     if (auto checked = check_name("the capture's name", name_); !checked) return checked;
+    if (auto checked = check_free(); !checked) return checked;
     if (request_.iterations != 0 && (request_.finish || request_.history_ms != 0)) {
         return Error{ErrorCode::kUsage,
                      "trace " + name_ +
@@ -117,6 +116,17 @@ schema::Result<void> TraceRun::check_request() const {
         if (is_tcp(peer) && own_.keys().empty()) return key_missing(peer);
     }
     return {};
+}
+
+/// Before anybody records: of an index there is one in a folder, and it is not written over.
+schema::Result<void> TraceRun::check_free() const {
+    const std::string path =
+        own_.engine().options().output_root + "/" + name_ + "/" + schema::kJobFileName;
+    std::error_code error;
+    if (request_.finish || !std::filesystem::exists(std::filesystem::symlink_status(path, error)))
+        return {};
+    return Error{ErrorCode::kUsage, "trace " + name_ + ": " + path +
+                                        " is there already; give another --name, or move it away"};
 }
 
 /// Nodes take no instant that is far ahead, and need not record until then.
@@ -318,65 +328,21 @@ void TraceRun::stop() {
     roster_.run(round);
 }
 
-void TraceRun::fetch_halves() {
-    NodeState& own = roster_.own();
-    if (own.stopped) own.halves = own_.all_halves(own.capture_id);
-    Round round;
-    round.action = "read the nodes' halves";
-    round.limit = Milliseconds(60'000);
-    round.at_once = kPagesAtOnce;
-    bool more = true;
-    round.request = [&](NodeState& node, std::uint64_t id) {
-        if (!node.stopped || node.halves.size() >= node.stopped->halves_count)
-            return MessageBytes();
-        fbs::HalvesRequestT page;
-        page.capture_id = node.capture_id;
-        page.first = node.halves.size();
-        page.most = kHalvesInPage;
-        return pack(id, page);
-    };
-    round.reply = [&](NodeState& node, fbs::MessageT& message) {
-        auto* page = content_as<fbs::HalvesReplyT>(message);
-        // Until it is wholly read, what is missing here must not make orphans of the others' halves.
-        const bool fits =
-            page != nullptr && page->first == node.halves.size() && !page->halves.empty();
-        if (!fits) {
-            return roster_.drop(node, {ErrorCode::kInput,
-                                       "read the halves of node '" + node.name +
-                                           "': the page does not follow; its calls stay unjoined"});
-        }
-        for (const auto& half : page->halves) node.halves.push_back(half_of(*half));
-        more = more || node.halves.size() < node.stopped->halves_count;
-    };
-    while (more) {
-        more = false;
-        roster_.run(round);
-    }
-}
-
-schema::Result<std::string> TraceRun::index_directory() const {
+/// Beside this node's own dump; where it recorded nothing itself and leads others, in a folder made for it.
+schema::Result<OutputFolder> TraceRun::index_folder() const {
     const NodeState& own = roster_.own();
+    std::string name = name_;
     if (own.stopped && !own.stopped->path.empty())
-        return own.stopped->path.substr(0, own.stopped->path.rfind('/'));
-    // This node recorded nothing itself and leads others.
-    const std::string root = own_.engine().options().output_root;
-    const std::string directory = root + "/" + name_;
-    for (const std::string& part : {root, directory}) {
-        if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
-            return Error{ErrorCode::kInternal, "make the folder " + part + ": " +
-                                                   std::strerror(errno) +
-                                                   "; choose another --output"};
-        }
-    }
-    return directory;
+        name = std::filesystem::path(own.stopped->path).parent_path().filename().string();
+    return OutputFolder::open(own_.engine().options().output_root, name);
 }
 
 schema::Result<fbs::TraceReplyT> TraceRun::conclude() {
     TraceResult result = make_result(roster_.nodes(), start_ns_);
     say_missing_iterations(result.captures, request_.iterations_of, until_);
-    auto directory = index_directory();
-    if (!directory) return directory.error();
-    auto index = IndexWriter::create(*directory);
+    auto folder = index_folder();
+    if (!folder) return folder.error();
+    auto index = IndexWriter::create(folder->directory.get(), folder->path);
     if (!index) return index.error();
     const JoinCounts joined = join(result.captures, {capture_id_, true}, **index);
     JobHeader header;

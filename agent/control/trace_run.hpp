@@ -20,6 +20,7 @@
 #include "agent/control/node_service.hpp"
 #include "agent/control/outbox.hpp"
 #include "agent/control/roster.hpp"
+#include "agent/dump/output_folder.hpp"
 #include "schema/result.hpp"
 
 namespace ringside::agent {
@@ -30,15 +31,19 @@ class Cancel {
 public:
     void ask(bool keep) {
         if (!keep) discard_.store(true, std::memory_order_relaxed);
+        times_.fetch_add(1, std::memory_order_relaxed);
         event_.raise();
     }
     const Event& event() const { return event_; }
     bool asked() const { return event_.raised(); }
+    /// How often it was asked for: what began after the first time goes on until the next.
+    unsigned times() const { return times_.load(std::memory_order_relaxed); }
     bool discard() const { return discard_.load(std::memory_order_relaxed); }
 
 private:
     Event event_;
     std::atomic<bool> discard_{false};
+    std::atomic<unsigned> times_{0};
 };
 
 /// @thread one: its own
@@ -68,6 +73,7 @@ public:
 private:
     schema::Result<fbs::TraceReplyT> lead();
     schema::Result<void> check_request() const;
+    schema::Result<void> check_free() const;
     schema::Result<void> wait_for_start();
     schema::Result<void> prepare();
     std::int64_t ahead_ns() const;
@@ -80,7 +86,8 @@ private:
     void stop();
     void fetch_halves();
     schema::Result<fbs::TraceReplyT> conclude();
-    schema::Result<std::string> index_directory() const;
+    void give_up_halves();
+    schema::Result<OutputFolder> index_folder() const;
     void took(const char* phase);
     void say_times() const;
     void enter(fbs::Phase phase, std::string text);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -25,6 +26,7 @@ using schema::ErrorCode;
 
 /// 1 MiB of them.
 constexpr std::size_t kCallsInFrame = 8192;
+constexpr char kPartialName[] = "job.rsj.partial";
 
 Offset<fbs::Node> add_node(FlatBufferBuilder& builder, const NodeCapture& node, bool corrected) {
     const ClockCorrection& clock = node.clock;
@@ -110,26 +112,35 @@ Error write_error(const std::string& path, int cause) {
                 "; make room or choose another --output, the dumps can be joined again"};
 }
 
-std::string temporary(const std::string& path) {
-    return path + ".partial";
-}
-
 }  // namespace
 
-schema::Result<std::unique_ptr<IndexWriter>> IndexWriter::create(const std::string& directory) {
+schema::Result<std::unique_ptr<IndexWriter>> IndexWriter::create(int directory,
+                                                                 const std::string& shown) {
     auto writer = std::make_unique<IndexWriter>();
-    writer->path_ = directory + "/" + schema::kJobFileName;
-    const std::string name = temporary(writer->path_);
-    ::unlink(name.c_str());
-    writer->fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    writer->path_ = shown + "/" + schema::kJobFileName;
+    writer->directory_ = ::fcntl(directory, F_DUPFD_CLOEXEC, 0);
+    if (writer->directory_ < 0) return write_error(writer->path_, errno);
+    ::unlinkat(writer->directory_, kPartialName, 0);
+    writer->fd_ = ::openat(writer->directory_, kPartialName,
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (writer->fd_ < 0) return write_error(writer->path_, errno);
     return writer;
 }
 
+schema::Result<std::unique_ptr<IndexWriter>> IndexWriter::create(const std::string& directory) {
+    const int opened = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0) return write_error(directory + "/" + schema::kJobFileName, errno);
+    auto writer = create(opened, directory);
+    ::close(opened);
+    return writer;
+}
+
 IndexWriter::~IndexWriter() {
-    if (fd_ < 0) return;
-    ::close(fd_);
-    ::unlink(temporary(path_).c_str());
+    if (fd_ >= 0) {
+        ::close(fd_);
+        ::unlinkat(directory_, kPartialName, 0);
+    }
+    if (directory_ >= 0) ::close(directory_);
 }
 
 bool IndexWriter::write(const void* data, std::size_t size) {
@@ -191,10 +202,10 @@ schema::Result<std::string> IndexWriter::finish(const JobHeader& header,
     append(bytes_of(builder));
     if (path_.empty()) return std::string();
     if (error_ == 0 && ::close(std::exchange(fd_, -1)) != 0) error_ = errno;
-    const std::string name = temporary(path_);
-    if (error_ == 0 && ::rename(name.c_str(), path_.c_str()) != 0) error_ = errno;
+    if (error_ == 0 && ::renameat(directory_, kPartialName, directory_, schema::kJobFileName) != 0)
+        error_ = errno;
     if (error_ == 0) return path_;
-    ::unlink(name.c_str());
+    ::unlinkat(directory_, kPartialName, 0);
     return write_error(path_, error_);
 }
 

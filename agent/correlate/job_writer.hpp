@@ -22,8 +22,12 @@ struct JobHeader {
 /// Takes calls and writes them a frame at a time: to `<directory>/job.rsj`, under a temporary name until it is whole, or into memory.
 class IndexWriter final : public CallSink {
 public:
-    /// @param directory  exists
+    /// @param directory  open, and not needed afterwards
+    /// @param shown      its path
     /// @errors Internal: no file can be made there
+    static schema::Result<std::unique_ptr<IndexWriter>> create(int directory,
+                                                               const std::string& shown);
+    /// @param directory  exists
     static schema::Result<std::unique_ptr<IndexWriter>> create(const std::string& directory);
     /// Into memory: the same bytes as in a file.
     IndexWriter() = default;
@@ -34,7 +38,7 @@ public:
 
     void add(const fbs::Call& call) override;
 
-    /// The last frame, and the final name. Once.
+    /// The last frame, and the final name, which takes the place of an index that is there. Once.
     /// @return the path; nothing in memory
     /// @errors Internal: this or an earlier write failed; nothing is left behind. Input: more processes than a frame holds
     schema::Result<std::string> finish(const JobHeader& header, std::span<const NodeCapture> nodes,
@@ -50,6 +54,7 @@ private:
     bool write(const void* data, std::size_t size);
 
     std::string path_;  // empty: in memory
+    int directory_ = -1;
     int fd_ = -1;
     int error_ = 0;  // errno of the write that failed
     std::uint64_t calls_ = 0;

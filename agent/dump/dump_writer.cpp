@@ -190,10 +190,12 @@ void DumpWriter::take_final_name(DumpReceipt& receipt) {
     error_ = file_.sync();
     if (error_ == 0 && ::syscall(SYS_renameat2, directory, partial.c_str(), directory,
                                  final.c_str(), 1u /* RENAME_NOREPLACE */) != 0) {
-        // Some file systems don't know the flag; that nothing is there was checked when we began.
+        // Some file systems (NFS) don't know the flag. A link replaces nothing either.
         const bool known = errno != EINVAL && errno != ENOSYS;
-        if (known || ::renameat(directory, partial.c_str(), directory, final.c_str()) != 0)
+        if (known || ::linkat(directory, partial.c_str(), directory, final.c_str(), 0) != 0)
             error_ = errno;
+        else
+            static_cast<void>(::unlinkat(directory, partial.c_str(), 0));
     }
     if (error_ != 0) return;
     static_cast<void>(::fsync(directory));

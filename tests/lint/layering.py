@@ -26,7 +26,7 @@ kRules = {
     "agent/capture/": (("agent/attach/", "agent/drain/", "agent/dump/", "agent/window/", "agent/capture/", "schema/"), kSockets, True),
     "agent/clock/": (("agent/clock/", "agent/capture/engine.hpp", "schema/"), kSockets + ("spdlog/", "boost/"), False),
     "agent/correlate/": (("agent/correlate/", "agent/clock/", "agent/capture/engine.hpp", "schema/"), kSockets + ("spdlog/", "boost/"), True),
-    "agent/control/": (("agent/control/", "agent/clock/", "agent/correlate/", "agent/capture/engine.hpp", "agent/attach/beneath.hpp", "agent/attach/file_handle.hpp", "agent/attach/without_signals.hpp", "schema/"), (), True),
+    "agent/control/": (("agent/control/", "agent/clock/", "agent/correlate/", "agent/capture/engine.hpp", "agent/attach/beneath.hpp", "agent/attach/file_handle.hpp", "agent/attach/without_signals.hpp", "agent/dump/output_folder.hpp", "schema/"), (), True),
     "viewer_export/": (("viewer_export/", "schema/"), kSockets + ("spdlog/", "boost/", "CLI/", "nlohmann/", "doctest/"), True),
     "viewer_export/model/": (("viewer_export/model/", "schema/"), kSockets + kLibraries, False),
     "viewer_export/out/": (("viewer_export/out/", "viewer_export/model/", "schema/"), kSockets + ("spdlog/", "boost/", "flatbuffers/"), False),

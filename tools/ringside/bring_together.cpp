@@ -63,6 +63,12 @@ public:
             return free.error();
         }
         const bool here = !options_.fetch && is_here(source);
+        if (!here && source.path.ends_with(kPartial)) {
+            say("the dump of " + source.endpoint + " is not whole, and agents give whole ones: " +
+                source.path + " on its host has what it could write; copy it by hand");
+            whole_ = false;
+            return {};
+        }
         const auto taken = here ? output_.take(source.path, false, name) : fetch(source, name);
         if (!taken && here) {
             return taken.error();

@@ -42,9 +42,13 @@ std::error_code rename_to(const fs::path& source, const fs::path& target, bool o
         return {};
     }
     std::error_code error(errno, std::generic_category());
-    // A file system that knows no such flag.
-    if (error == std::errc::invalid_argument && !fs::exists(target)) {
-        fs::rename(source, target, error);
+    // A file system that knows no such flag (NFS): a link replaces nothing either.
+    if (error == std::errc::invalid_argument) {
+        error.clear();
+        fs::create_hard_link(source, target, error);
+        if (!error) {
+            fs::remove(source, error);
+        }
     }
     return error;
 }

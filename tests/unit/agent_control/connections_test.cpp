@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "agent/control/audit.hpp"
 #include "agents.hpp"
 #include "raw_client.hpp"
 
@@ -102,6 +103,7 @@ TEST_SUITE("unit") {
 
     TEST_CASE("connections: who asks too often is refused and told why, others are served") {
         const Folder folder;
+        Logged logged(spdlog::level::warn);
         Agent agent(folder, "a");
         agent.serve();
         zmq::context_t context(1);
@@ -128,6 +130,7 @@ TEST_SUITE("unit") {
         CHECK(answers(**client));
         agent.stop();
         CHECK(agent.server->counts().too_often > 0);
+        CHECK(logged.has("request=many result=Refused cause=\"1 requests that came too often"));
     }
 
     TEST_CASE("audit: a request leaves one line, with who asked, for what and what came of it") {
@@ -162,6 +165,24 @@ TEST_SUITE("unit") {
         CHECK(logged.has("more than one part"));
         CHECK_FALSE(logged.has("StatusRequest"));
         CHECK_FALSE(logged.has("\naudit peer"));
+    }
+
+    TEST_CASE("audit: an id that is used twice makes nobody's answer another's") {
+        Logged logged(spdlog::level::info);
+        Audit audit;
+        fbs::MessageT order, ping;
+        order.id = ping.id = 7;
+        order.content.Set(fbs::DisarmRequestT{});
+        ping.content.Set(fbs::PingRequestT{});
+        audit.asked("mallory", "uid:1", order);
+        audit.asked("alice", "uid:2", order);
+        audit.asked("mallory", "uid:1", ping);
+        audit.answered("mallory", pack(7, fbs::PingReplyT{}));
+        const std::string line = "peer=uid:1 asker=\"\" request=DisarmRequest result=";
+        CHECK(logged.has(line + "unknown cause=\"its id was used again"));
+        CHECK_FALSE(logged.has(line + "ok"));
+        audit.answered("alice", pack(7, fbs::DisarmReplyT{}));
+        CHECK(logged.has("peer=uid:2 asker=\"\" request=DisarmRequest result=ok"));
     }
 
     TEST_CASE("audit: who only looks is written down where that is wanted") {

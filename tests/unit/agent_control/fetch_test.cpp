@@ -282,22 +282,29 @@ TEST_SUITE("unit") {
         CHECK(read(other.path) == bytes.substr(0, 7 * kPart));
     }
 
-    TEST_CASE("fetch: parts that the agent can't serve now are asked for again") {
+    TEST_CASE("fetch: parts and digests that the agent can't serve now are asked for again") {
         const Folder folder;
         const std::string bytes = some_bytes(12 * kPart);
-        int busy = 0;
+        int busy = 0, busy_digests = 0;
         FileAgent agent(folder, bytes);
         agent.serve([&](const fbs::FetchRequestT& asked, fbs::FetchReplyT& reply) {
-            if (!asked.digest && asked.offset == 5 * kPart && busy++ < 3) {
+            const bool now =
+                asked.digest ? busy_digests++ % 3 != 2 : asked.offset == 5 * kPart && busy++ < 3;
+            if (now) {
                 reply = {};
+                reply.offset = asked.offset;
                 reply.busy = true;
             }
             return FileAgent::Then::kAnswer;
         });
         Here here;
+        write(here.path, bytes.substr(0, 2 * kPart));
         const auto fetched = here.fetch(agent.endpoint, "x.rsd");
-        REQUIRE(fetched);
+        REQUIRE_MESSAGE(fetched, fetched.error().message);
+        CHECK(fetched->kept_bytes == 2 * kPart);
+        CHECK(fetched->begun_again == 0);
         CHECK(fetched->asked_again == 0);
+        CHECK(busy_digests == 6);  // of what was here, of all
         CHECK(read(here.path) == bytes);
     }
 

@@ -105,7 +105,9 @@ TEST_SUITE("unit") {
         const Joined as_flat = joined_of(flat->job_index);
         CHECK(flat->joined_replies == kCalls);
         CHECK(flat->nodes.back()->relay == "");
-        const auto tree = client_of(crowd.at(0))->trace(crowd.request(250), {});
+        auto request = crowd.request(250);
+        request.name = "tree";
+        const auto tree = client_of(crowd.at(0))->trace(std::move(request), {});
         REQUIRE(tree);
         CHECK(tree->joined_replies == kCalls);
         CHECK(tree->order_violations == 0);

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <random>
 
+#include "agent/control/convert.hpp"
+#include "agent/control/unsent_letters.hpp"
 #include "agents.hpp"
 
 using namespace ringside::agent;
@@ -270,11 +272,82 @@ TEST_SUITE("unit") {
         const Folder folder;
         Agent agent(folder, "a");
         agent.serve();
-        fbs::StopRequestT stop;
-        stop.stop_node_ns = INT64_MAX;
-        const auto reply = client_of(agent)->ask<fbs::StopReplyT>(stop);
-        REQUIRE_FALSE(reply);
-        CHECK(reply.error().code == ErrorCode::kUsage);
+        fbs::PrepareRequestT prepare;
+        prepare.capture_id = 1;
+        REQUIRE(client_of(agent)->ask<fbs::PrepareReplyT>(std::move(prepare)));
+        for (const std::int64_t instant : {INT64_MAX, INT64_MIN, std::int64_t{0}}) {
+            fbs::BeginRequestT begin;
+            begin.capture_id = 1;
+            begin.start_node_ns = instant;
+            const auto begun = client_of(agent)->ask<fbs::BeginReplyT>(begin);
+            REQUIRE_FALSE(begun);
+            CHECK(begun.error().code == ErrorCode::kUsage);
+            fbs::StopRequestT stop;
+            stop.capture_id = 1;
+            stop.stop_node_ns = instant;
+            const auto reply = client_of(agent)->ask<fbs::StopReplyT>(stop);
+            REQUIRE_FALSE(reply);
+            CHECK(reply.error().code == ErrorCode::kUsage);
+        }
+        CHECK(agent.engine.status().capturing);
+    }
+
+    TEST_CASE("server: nobody makes it wait long for a process that never attaches") {
+        fbs::PrepareRequestT prepare;
+        prepare.attach_timeout_ms = UINT32_MAX;
+        CHECK(capture_request(prepare).attach_timeout.value == 10'000'000'000);
+        fbs::ArmRequestT arm;
+        arm.attach_timeout_ms = UINT32_MAX;
+        CHECK(arm_request(arm).attach_timeout.value == 10'000'000'000);
+        arm.attach_timeout_ms = 7;
+        CHECK(arm_request(arm).attach_timeout.value == 7'000'000);
+    }
+
+    TEST_CASE("server: a client that reads none of its long answers loses them, not the memory") {
+        const Folder folder;
+        Agent agent(folder, "a");
+        ProcessReport process;
+        process.command_line = {std::string(500, 'x')};
+        agent.engine.processes_to_give.assign(2000, process);  // 1 MB an answer
+        agent.serve();
+        zmq::context_t context(1);
+        std::vector<zmq::socket_t> deaf;
+        for (int each = 0; each < 4; ++each) {
+            deaf.emplace_back(context, zmq::socket_type::dealer);
+            deaf.back().set(zmq::sockopt::linger, 0);
+            deaf.back().set(zmq::sockopt::rcvhwm, 1);
+            deaf.back().connect(agent.endpoint);
+            for (std::uint64_t id = 1; id <= 12; ++id)
+                deaf.back().send(zmq::buffer(pack(id, fbs::ProcessesRequestT{})),
+                                 zmq::send_flags::none);
+        }
+        // Served in turn: once this one is, so were those before it.
+        const auto client = client_of(agent);
+        for (int i = 0; i < 20; ++i)
+            CHECK(client->ask<fbs::ProcessesReplyT>(fbs::ProcessesRequestT{}));
+        agent.stop();
+        CHECK(agent.server->counts().unsent >= 8);
+    }
+
+    TEST_CASE("unsent letters: so much of each, less of each where all have much") {
+        UnsentLetters letters;
+        std::vector<std::shared_ptr<void>> held;
+        const auto hold = [&](const std::string& who, std::size_t bytes) {
+            held.push_back(letters.hold(who, bytes));
+            return held.back() != nullptr;
+        };
+        CHECK(hold("a", kMostUnsent + 1));  // one that is long may go
+        CHECK_FALSE(hold("a", 1));
+        CHECK(hold("b", 1));
+        held.clear();
+        CHECK(hold("a", 1));
+        for (std::size_t each = 0; each <= kMostUnsentOfAll / kMostUnsent; ++each)
+            CHECK(hold(std::to_string(each), kMostUnsent));
+        CHECK_FALSE(hold("1", 1));
+        CHECK(hold("c", kUnsentInACrowd + 1));
+        CHECK_FALSE(hold("c", 1));
+        held.clear();
+        CHECK(hold("c", 1));
     }
 
     /// Asks for a capture in the way of a leader.
@@ -292,7 +365,7 @@ TEST_SUITE("unit") {
         Agent agent(folder, "a", 0, 0, Milliseconds(150));
         agent.serve();
         prepare(agent, 9, "left", true);
-        prepare(agent, 10, "in vain", false);
+        prepare(agent, 10, "in-vain", false);
         CHECK(agent.engine.status().capturing);
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while (agent.engine.status().capturing && std::chrono::steady_clock::now() < deadline)

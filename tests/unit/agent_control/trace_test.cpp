@@ -108,6 +108,31 @@ TEST_SUITE("unit") {
         CHECK(busy.engine.status().capturing);
     }
 
+    TEST_CASE("trace: a leader that records nothing writes its index beneath its root alone") {
+        const Folder folder;
+        Agent a(folder, "a"), b(folder, "b");
+        a.engine.no_pids_here = true;
+        record_calls(b, 0, 2);
+        a.serve();
+        b.serve();
+        const std::string root = folder.path() + "/a", victim = folder.path() + "/victim";
+        std::filesystem::create_directories(root);
+        std::filesystem::create_directories(victim);
+        std::filesystem::create_directory_symlink(victim, root + "/cap");
+        const auto linked = client_of(a)->trace(request_over({b.endpoint}, 50), {});
+        REQUIRE_FALSE(linked);
+        CHECK(linked.error().code == ErrorCode::kRefused);
+        CHECK(std::filesystem::is_empty(victim));
+        std::filesystem::remove(root + "/cap");
+        REQUIRE(client_of(a)->trace(request_over({b.endpoint}, 50), {}));
+        // The one that is there stays as it is, and nobody records in vain.
+        std::ofstream(root + "/cap/job.rsj") << "another's";
+        const auto again = client_of(a)->trace(request_over({b.endpoint}, 600'000), {});
+        REQUIRE_FALSE(again);
+        CHECK(again.error().code == ErrorCode::kUsage);
+        CHECK(std::filesystem::file_size(root + "/cap/job.rsj") == 9);
+    }
+
     TEST_CASE(
         "trace: a second one meanwhile is refused and names the first; a cancel keeps what there "
         "is") {
@@ -186,6 +211,7 @@ TEST_SUITE("unit") {
         CHECK(std::filesystem::exists(reply->job_index));
         fbs::TraceRequestT none = request_over({}, 20);
         none.pids = {4711};
+        none.name = "none";
         const auto nothing = client_of(a)->trace(none, {});
         REQUIRE_FALSE(nothing);
         CHECK(nothing.error().code == ErrorCode::kNothingMatched);
