@@ -35,11 +35,17 @@ bool is_watchable(int descriptor) {
     return descriptor >= 0 && static_cast<std::size_t>(descriptor) < kDescriptors;
 }
 
-/// @return whether `got` bytes more of this connection may be kept
-bool may_keep(int descriptor, std::int64_t got) {
+/// What libzmq reads at a time, but for the rest of a frame that is longer: small parts come by it alone, and cost it many times their bytes.
+constexpr std::size_t kBatchBytes = 8192;
+constexpr std::int64_t kWeightInBatch = 4;
+
+/// @param asked  how much was to be read
+/// @return whether `read` bytes more of this connection may be kept
+bool may_keep(int descriptor, std::size_t asked, std::int64_t read) {
     if (!is_watchable(descriptor)) return true;
     auto& own = unread.of[static_cast<std::size_t>(descriptor)];
     if (own.load(std::memory_order_relaxed) == kNotWatched) return true;
+    const std::int64_t got = asked <= kBatchBytes ? read * kWeightInBatch : read;
     const std::int64_t lies = own.fetch_add(got, std::memory_order_relaxed) - kNothing + got;
     const std::int64_t all = unread.all.fetch_add(got, std::memory_order_relaxed) + got;
     if (lies <= (all > kMostUnreadOfAll ? kUnreadInACrowd : kMostUnreadBytes)) return true;
@@ -139,5 +145,5 @@ bool Connections::taken(int descriptor) {
 /// it is; a relay before libzmq, which would have to speak its protocol.)
 extern "C" ssize_t recv(int descriptor, void* buffer, size_t size, int flags) {
     const ssize_t got = ::recvfrom(descriptor, buffer, size, flags, nullptr, nullptr);
-    return got > 0 && !ringside::agent::may_keep(descriptor, got) ? 0 : got;
+    return got > 0 && !ringside::agent::may_keep(descriptor, size, got) ? 0 : got;
 }

@@ -20,9 +20,9 @@ inline constexpr std::size_t kMostConnections = 128;
 /// Requests that a connection may have a second, and as many at once as gather in two.
 inline constexpr double kMostRequestsPerSecond = 4000;
 inline constexpr double kMostRequestsAtOnce = 8000;
-/// What may be read of a connection before a whole message of it has been taken; what lies so of all together, and of each where that is exceeded. A part of no
-/// bytes is 2 of these, and 64 of libzmq's memory.
-inline constexpr std::int64_t kMostUnreadBytes = kMostRequestBytes + (std::int64_t{64} << 10);
+/// What may be read of a connection before a whole message of it has been taken; what lies so of all together, and of each where that is exceeded. Bytes that libzmq
+/// has not read straight into a long frame count fourfold: a part of no bytes is 2 of them, and 64 of libzmq's memory.
+inline constexpr std::int64_t kMostUnreadBytes = kMostRequestBytes + (std::int64_t{128} << 10);
 inline constexpr std::int64_t kMostUnreadOfAll = std::int64_t{4} << 20;
 inline constexpr std::int64_t kUnreadInACrowd = std::int64_t{64} << 10;
 

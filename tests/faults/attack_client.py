@@ -4,12 +4,17 @@ import random
 import socket
 import struct
 import subprocess
+import time
 
 import zmq
 
 kGreeting = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(16) + bytes(32)
 kReady = b"\x05READY\x0bSocket-Type\0\0\0\x06DEALER\x08Identity\0\0\0\0"
 kMoreParts, kLarge = 1, 2
+kParts, kPartBytes = 200000, 200  # 60 MB and more where they are kept
+kFewParts = 1000
+kWithoutEnd = 8 << 20  # of parts without an end, over tcp
+kMostClosingS = 5  # heartbeats, which are not passed on either, end a connection later
 
 
 class Messages:
@@ -65,6 +70,7 @@ class Dealer:
         self.socket = self.context.socket(zmq.DEALER)
         self.socket.linger = 0
         self.socket.rcvhwm = receives
+        self.events = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         keys = target.keys if keys == "own" else keys
         if target.port and keys:
             self.socket.curve_publickey, self.socket.curve_secretkey, self.socket.curve_serverkey = keys
@@ -81,6 +87,53 @@ class Dealer:
         """@return an answer, None: none came"""
         self.socket.send(message)
         return self.socket.recv() if self.socket.poll(seconds * 1000) else None
+
+    def lost(self, seconds=20):
+        """@return whether its connection has ended; libzmq makes another one"""
+        return bool(self.events.poll(seconds * 1000))
+
+
+class Tap:
+    """Between a client and the agent, over tcp: what the client says is heard and passed on, as far as it is meant to be."""
+
+    def __init__(self, target):
+        self.target, self.keys, self.heard = target, target.keys, b""
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.endpoint = "tcp://127.0.0.1:%d" % self.port
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+    def pass_on(self, done, most=1 << 30, seconds=20):
+        """Until done(), the time is over or the agent has closed; `most` bytes of the client's.
+        @return whether the agent has closed"""
+        ends = time.monotonic() + seconds
+        client, _ = self.listener.accept()
+        with client, raw(self.target) as agent:
+            agent.settimeout(seconds)
+            poller = zmq.Poller()
+            poller.register(client, zmq.POLLIN)
+            poller.register(agent, zmq.POLLIN)
+            while not done() and time.monotonic() < ends:
+                for ready, _ in poller.poll(100):
+                    try:
+                        if ready == client.fileno():
+                            data = client.recv(min(1 << 16, most - len(self.heard)))
+                            self.heard += data
+                            agent.sendall(data)
+                            if len(self.heard) == most:
+                                poller.unregister(client)
+                        elif data := agent.recv(1 << 16):
+                            client.sendall(data)
+                        else:
+                            return True
+                    except (BrokenPipeError, ConnectionResetError):
+                        return True
+        return False
 
 
 def garbage(target, _):
@@ -102,18 +155,34 @@ def huge_frame(target, _):
         return
     with Dealer(target) as dealer:
         dealer.socket.send(bytes(200 << 20), copy=False)
-        dealer.socket.poll(500)
+        assert dealer.lost(), "a frame of 200 MB has not ended its connection"
 
 
-def many_parts(target, _):
+def many_parts(target, messages):
+    """Of whole messages, the first part a good request: more than may be kept end their connection, fewer are read, dropped and noted."""
+    request = messages.make_once("ProcessesRequest")
+    answered, noted = target.answered(), target.noted_parts()
     with Dealer(target) as dealer:
-        dealer.socket.send_multipart([b"part"] * 200000)
-        dealer.socket.poll(500)
+        dealer.socket.send_multipart([request] + [bytes(kPartBytes)] * kParts)
+        assert dealer.lost(), "%d parts of %d bytes have not ended their connection" % (kParts, kPartBytes)
+        assert not dealer.socket.poll(0), "they were answered"
+    with Dealer(target) as dealer:
+        dealer.socket.send_multipart([request] + [bytes(kPartBytes)] * kFewParts)
+        assert dealer.ask(messages.make_once("StatusRequest"), 20), "no answer behind %d parts" % kFewParts
+        assert not dealer.lost(0), "%d parts have ended their connection" % kFewParts
+    got = target.answered() - answered, target.noted_parts() - noted
+    assert got == (0, 1), "of two messages of many parts (answered, noted as such) are %s" % (got,)
 
 
 def endless_parts(target, _):
-    """None of them the last one; as small as they can be, and as large."""
+    """None of them the last one; as small as they can be, and as large. Over tcp it is libzmq that says them, which says nothing before it has the last one: a tap keeps
+    the end back."""
     if target.port:
+        for part, count in ((b"", 2 * kWithoutEnd // 35), (bytes(400 << 10), 2 * kWithoutEnd // (400 << 10))):  # CURVE makes no bytes 35
+            with Tap(target) as tap, Dealer(tap) as dealer:
+                dealer.socket.send_multipart([part] * count)
+                closed = tap.pass_on(lambda: False, most=kWithoutEnd, seconds=kMostClosingS)
+            assert closed and len(tap.heard) > 1 << 19, "after %d bytes of parts of %d without an end: closed is %s" % (len(tap.heard), len(part), closed)
         return
     for part in (struct.pack("BB", kMoreParts, 0), struct.pack(">BQ", kMoreParts | kLarge, 1 << 19) + bytes(1 << 19)):
         connection = greeted(target)
@@ -151,30 +220,13 @@ def recorded(target, messages):
     """All that a good client has sent over the network, once more."""
     if not target.port:
         return
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        class Tapped:
-            port, endpoint, keys = target.port, "tcp://127.0.0.1:%d" % listener.getsockname()[1], target.keys
-        heard = b""
-        with Dealer(Tapped) as dealer:
-            dealer.socket.send(messages.make_once("ProcessesRequest"))
-            client, _ = listener.accept()
-            server = raw(target)
-            poller = zmq.Poller()
-            poller.register(client, zmq.POLLIN)
-            poller.register(server, zmq.POLLIN)
-            while not dealer.socket.poll(0):
-                for ready, _ in poller.poll(100):
-                    data = (client if ready == client.fileno() else server).recv(1 << 16)
-                    if ready == client.fileno():
-                        heard += data
-                        server.sendall(data)
-                    else:
-                        client.sendall(data)
-        client.close()
-        server.close()
+    with Tap(target) as tap, Dealer(tap) as dealer:
+        dealer.socket.send(messages.make_once("ProcessesRequest"))
+        tap.pass_on(lambda: dealer.socket.poll(0))
+        assert dealer.socket.poll(0), "a good client was not answered"
     before = target.answered()
     again = raw(target)
-    say(again, heard)
+    say(again, tap.heard)
     again.settimeout(5)
     answer = b""
     try:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Dumps that arrive: from hosts whose disks are their own, over a link that is cut, part by part, within bounds of memory.
 
-    fetch.py PROGRAM BIG_DUMP [MB]        PROGRAM: workloads/numbered.c; BIG_DUMP: makes a dump; MB: of which size, 64
+    fetch.py PROGRAM BIG_DUMP [MB]        PROGRAM: workloads/numbered.c; BIG_DUMP: makes a dump; MB: of which size, 64, with --long 2000
 
 `ringside trace` fetches by itself what it can't see and moves what it can; then the large dump is fetched: given up by Ctrl-C, gone on with by the command that was
 told then, with the link cut twice until the agent is silent.
@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ kBytesPerRange = 6.77
 kMb = 1_000_000
 kGivenUp = 128 + signal.SIGINT
 kMostAgentGrowth, kMostCommand = 32 * kMb, 64 * kMb
+kLeastMbPerS = 5  # 31 on two cores, with the switch on one of them
 
 
 def digest(path):
@@ -100,21 +102,22 @@ def traces(place):
 class Watched:
     """A fetch, how far it is and the most that it had in memory."""
 
-    def __init__(self, place, partial, words):
+    def __init__(self, place, partial, size, words):
         self.child, self.partial, self.most = place.start(*words), partial, 0
+        self.deadline_s = 170 + size / kMb / kLeastMbPerS
 
     def has(self):
-        self.most = max(self.most, resident(self.child.pid, "VmRSS"))
+        self.most = max(self.most, resident(self.child.pid, "VmHWM"))
         return os.path.getsize(self.partial) if os.path.exists(self.partial) else 0
 
     def reach(self, size):
-        wait_until("%d bytes" % size, lambda: self.has() >= size, deadline_s=170, children=[self.child])
+        wait_until("%d bytes" % size, lambda: self.has() >= size, deadline_s=self.deadline_s, children=[self.child])
 
     def end(self, expect=0):
         def ended():
             self.has()
             return self.child.process.poll() is not None
-        wait_until("its end", ended, deadline_s=170)
+        wait_until("its end", ended, deadline_s=self.deadline_s)
         self.child.wait(expect=expect)
         return self.child.err()
 
@@ -138,14 +141,14 @@ def large(place, big_dump, megabytes):
     partial = os.path.join(output, "large.rsd.partial")
     before = resident(far.agent.pid, "VmRSS")
 
-    first = Watched(place, partial, ("fetch", "--hosts", far.endpoint, place.workspace.path("output", "node1", "large.rsd"), "-o", output))
+    first = Watched(place, partial, size, ("fetch", "--hosts", far.endpoint, place.workspace.path("output", "node1", "large.rsd"), "-o", output))
     first.reach(size // 5)
     first.child.send(signal.SIGINT)
     said = first.end(expect=kGivenUp)
     words = shlex.split(said.rpartition("to go on: ringside ")[2])
     check(words and os.path.exists(partial) and os.path.getsize(partial) < size, "given up it says %s", said)
 
-    second = Watched(place, partial, words)
+    second = Watched(place, partial, size, words)
     second.reach(2 * size // 5)
     cuts = [cut(place, second, 1)]
     second.reach(3 * size // 5)
@@ -166,6 +169,9 @@ def test(workspace, program, big_dump, megabytes="64"):
     missing = what_is_missing()
     if missing:
         skip(missing)
+    free, needed = shutil.disk_usage(workspace.disk).free, 5 * int(megabytes) * kMb // 2
+    if free < needed:
+        skip("%d MB are free at %s, %d are needed" % (free // kMb, workspace.disk, needed // kMb))
     place = Place(workspace, program)
     traces(place)
     large(place, big_dump, int(megabytes))
