@@ -6,6 +6,7 @@
 `ringside trace` fetches by itself what it can't see and moves what it can; then the large dump is fetched: given up by Ctrl-C, gone on with by the command that was
 told then, with the link cut twice until the agent is silent.
 """
+import contextlib
 import glob
 import hashlib
 import json
@@ -108,7 +109,9 @@ class Watched:
 
     def has(self):
         self.most = max(self.most, resident(self.child.pid, "VmHWM"))
-        return os.path.getsize(self.partial) if os.path.exists(self.partial) else 0
+        with contextlib.suppress(FileNotFoundError):  # not yet, or by its last name already
+            return os.path.getsize(self.partial)
+        return 0
 
     def reach(self, size):
         wait_until("%d bytes" % size, lambda: self.has() >= size, deadline_s=self.deadline_s, children=[self.child])

@@ -65,14 +65,14 @@ TEST_SUITE("unit") {
         CHECK(sent < kMostUnreadBytes);  // what the kernel holds included
         CHECK(closed_for_unread() == before + 1);
         CHECK(answers(**client));
-        // The longest request that there may be is none of that.
+        // The longest frame that there may be is none of that: it is read whole, and refused for its text.
         fbs::PrepareRequestT longest;
         longest.capture_id = 1;
         longest.name = std::string(kMostRequestBytes - 1024, 'x');
         for (int i = 0; i < 20; ++i) {
             const auto reply = (*client)->ask<fbs::PrepareReplyT>(fbs::PrepareRequestT(longest));
             REQUIRE_FALSE(reply);
-            CHECK(reply.error().code == ringside::schema::ErrorCode::kUsage);
+            CHECK(reply.error().code == ringside::schema::ErrorCode::kInput);
         }
         CHECK(closed_for_unread() == before + 1);
         agent.stop();
