@@ -25,16 +25,18 @@ struct SliceCount {
 };
 
 struct Slice {
+    struct Counted {
+        std::size_t length;
+        const char* bytes;
+    };
+    struct Inlined {
+        std::uint8_t length;
+        char bytes[23];
+    };
     SliceCount* count;  ///< null: the bytes are in here; 1: nobody counts
     union {
-        struct {
-            std::size_t length;
-            const char* bytes;
-        } counted;
-        struct {
-            std::uint8_t length;
-            char bytes[23];
-        } inlined;
+        Counted counted;
+        Inlined inlined;
     };
 };
 static_assert(sizeof(Slice) == 32 && offsetof(Slice, inlined) == 8);
@@ -83,26 +85,29 @@ enum OpType : std::int32_t {
 };
 
 struct Op {
+    struct InitialMetadata {
+        std::size_t count;
+        Metadata* metadata;
+    };
+    struct SentStatus {
+        std::size_t count;
+        Metadata* metadata;
+        std::int32_t status;
+    };
+    struct ReceivedStatus {
+        MetadataArray* metadata;
+        const std::int32_t* status;
+    };
     std::int32_t type;
     std::uint32_t flags;
     void* reserved;
     union {
         void* words[8];
-        struct {
-            std::size_t count;
-            Metadata* metadata;
-        } initial_metadata;
+        InitialMetadata initial_metadata;
         ByteBuffer* sent;
         ByteBuffer** received;
-        struct {
-            std::size_t count;
-            Metadata* metadata;
-            std::int32_t status;
-        } sent_status;
-        struct {
-            MetadataArray* metadata;
-            const std::int32_t* status;
-        } received_status;
+        SentStatus sent_status;
+        ReceivedStatus received_status;
         const int* cancelled;
     };
 };

@@ -26,18 +26,20 @@ struct Arrival {
 
 /// What a tag stands for.
 struct Awaited {
+    struct Reply {
+        std::uint64_t half;
+        const std::int32_t* status;
+        ByteBuffer** answer;
+    };
+    struct Close {
+        Call* call;
+        const int* cancelled;
+    };
     enum Kind : std::uint32_t { kReply, kArrival, kClose } kind;
     union {
-        struct {
-            std::uint64_t half;
-            const std::int32_t* status;
-            ByteBuffer** answer;
-        } reply;
+        Reply reply;
         Arrival arrival;
-        struct {
-            Call* call;
-            const int* cancelled;
-        } close;
+        Close close;
     };
 };
 

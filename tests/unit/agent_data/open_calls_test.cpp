@@ -19,7 +19,7 @@ namespace {
 template <std::uint32_t kWords>
 void put_text(schema::SourcedText<kWords>& out, const std::string& text, schema::SourceId source) {
     char bytes[kWords * 8] = {};
-    std::memcpy(bytes, text.data(), text.size());
+    text.copy(bytes, kWords * 8 - 1);
     bytes[kWords * 8 - 1] = static_cast<char>(source);
     std::memcpy(static_cast<void*>(out.words), bytes, sizeof bytes);
 }

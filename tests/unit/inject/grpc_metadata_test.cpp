@@ -50,8 +50,8 @@ TEST_CASE("grpc: a method's path is a service and a method") {
 
 TEST_CASE("grpc: the traceparent is found among other metadata, and read") {
     const std::string header = kHeader;
-    const std::string kBinary = "a key that is longer than a slice holds within";
-    const Metadata metadata[] = {entry("user", "x"), entry(kBinary, "y"),
+    const std::string binary = "a key that is longer than a slice holds within";
+    const Metadata metadata[] = {entry("user", "x"), entry(binary, "y"),
                                  entry("traceparent", header)};
     const Slice* found = find_traceparent(metadata, 3);
     REQUIRE(found == &metadata[2].value);

@@ -330,8 +330,8 @@ TEST_CASE("collectives: 64 ranks and 10,000 of theirs are quick") {
     std::mt19937 random(3);
     for (int i = 1; i <= 10'000; ++i) {
         for (std::uint32_t rank = 0; rank < 64; ++rank)
-            made.add(rank, static_cast<std::uint64_t>(i), 1000 * i + random() % 100,
-                     1000 * i + 200);
+            made.add(rank, static_cast<std::uint64_t>(i),
+                     1000 * i + static_cast<std::int64_t>(random() % 100), 1000 * i + 200);
     }
     const auto begin = std::chrono::steady_clock::now();
     const Collectives all = made.join();

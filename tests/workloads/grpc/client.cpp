@@ -42,12 +42,12 @@ void require(const Status& status) {
 }
 
 const Text& question() {
-    static const Text text = [] {
+    static const Text kText = [] {
         Text made;
         made.set_text("question");
         return made;
     }();
-    return text;
+    return kText;
 }
 
 // --- sync ---

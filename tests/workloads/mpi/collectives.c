@@ -15,40 +15,41 @@ typedef MPI_Aint Place;
 #endif
 
 static long out[16], in[16];
-static const Count ones[4] = {1, 1, 1, 1};
-static const Place places[4] = {0, 1, 2, 3}, offsets[4] = {0, 8, 16, 24};
-static const MPI_Aint far[4] = {0, 8, 16, 24};
+static const Count kOnes[4] = {1, 1, 1, 1};
+static const Place kPlaces[4] = {0, 1, 2, 3}, kOffsets[4] = {0, 8, 16, 24};
+static const MPI_Aint kFar[4] = {0, 8, 16, 24};
 static MPI_Datatype types[4];
 
-#define ON_ANY(X)                                                                     \
-    X(Bcast, Ibcast, out, 1, MPI_LONG, 0)                                             \
-    X(Gather, Igather, out, 1, MPI_LONG, in, 1, MPI_LONG, 0)                          \
-    X(Gatherv, Igatherv, out, 1, MPI_LONG, in, ones, places, MPI_LONG, 0)             \
-    X(Scatter, Iscatter, out, 1, MPI_LONG, in, 1, MPI_LONG, 0)                        \
-    X(Scatterv, Iscatterv, out, ones, places, MPI_LONG, in, 1, MPI_LONG, 0)           \
-    X(Allgather, Iallgather, out, 1, MPI_LONG, in, 1, MPI_LONG)                       \
-    X(Allgatherv, Iallgatherv, out, 1, MPI_LONG, in, ones, places, MPI_LONG)          \
-    X(Alltoall, Ialltoall, out, 1, MPI_LONG, in, 1, MPI_LONG)                         \
-    X(Alltoallv, Ialltoallv, out, ones, places, MPI_LONG, in, ones, places, MPI_LONG) \
-    X(Alltoallw, Ialltoallw, out, ones, offsets, types, in, ones, offsets, types)     \
-    X(Reduce, Ireduce, out, in, 1, MPI_LONG, MPI_SUM, 0)                              \
-    X(Allreduce, Iallreduce, out, in, 1, MPI_LONG, MPI_SUM)                           \
-    X(Reduce_scatter, Ireduce_scatter, out, in, ones, MPI_LONG, MPI_SUM)              \
-    X(Reduce_scatter_block, Ireduce_scatter_block, out, in, 1, MPI_LONG, MPI_SUM)     \
-    X(Scan, Iscan, out, in, 1, MPI_LONG, MPI_SUM)                                     \
+#define ON_ANY(X)                                                                         \
+    X(Bcast, Ibcast, out, 1, MPI_LONG, 0)                                                 \
+    X(Gather, Igather, out, 1, MPI_LONG, in, 1, MPI_LONG, 0)                              \
+    X(Gatherv, Igatherv, out, 1, MPI_LONG, in, kOnes, kPlaces, MPI_LONG, 0)               \
+    X(Scatter, Iscatter, out, 1, MPI_LONG, in, 1, MPI_LONG, 0)                            \
+    X(Scatterv, Iscatterv, out, kOnes, kPlaces, MPI_LONG, in, 1, MPI_LONG, 0)             \
+    X(Allgather, Iallgather, out, 1, MPI_LONG, in, 1, MPI_LONG)                           \
+    X(Allgatherv, Iallgatherv, out, 1, MPI_LONG, in, kOnes, kPlaces, MPI_LONG)            \
+    X(Alltoall, Ialltoall, out, 1, MPI_LONG, in, 1, MPI_LONG)                             \
+    X(Alltoallv, Ialltoallv, out, kOnes, kPlaces, MPI_LONG, in, kOnes, kPlaces, MPI_LONG) \
+    X(Alltoallw, Ialltoallw, out, kOnes, kOffsets, types, in, kOnes, kOffsets, types)     \
+    X(Reduce, Ireduce, out, in, 1, MPI_LONG, MPI_SUM, 0)                                  \
+    X(Allreduce, Iallreduce, out, in, 1, MPI_LONG, MPI_SUM)                               \
+    X(Reduce_scatter, Ireduce_scatter, out, in, kOnes, MPI_LONG, MPI_SUM)                 \
+    X(Reduce_scatter_block, Ireduce_scatter_block, out, in, 1, MPI_LONG, MPI_SUM)         \
+    X(Scan, Iscan, out, in, 1, MPI_LONG, MPI_SUM)                                         \
     X(Exscan, Iexscan, out, in, 1, MPI_LONG, MPI_SUM)
-#define ON_NEIGHBORS(X)                                                                        \
-    X(Neighbor_allgather, Ineighbor_allgather, out, 1, MPI_LONG, in, 1, MPI_LONG)              \
-    X(Neighbor_allgatherv, Ineighbor_allgatherv, out, 1, MPI_LONG, in, ones, places, MPI_LONG) \
-    X(Neighbor_alltoall, Ineighbor_alltoall, out, 1, MPI_LONG, in, 1, MPI_LONG)                \
-    X(Neighbor_alltoallv, Ineighbor_alltoallv, out, ones, places, MPI_LONG, in, ones, places,  \
-      MPI_LONG)                                                                                \
-    X(Neighbor_alltoallw, Ineighbor_alltoallw, out, ones, far, types, in, ones, far, types)
+#define ON_NEIGHBORS(X)                                                                           \
+    X(Neighbor_allgather, Ineighbor_allgather, out, 1, MPI_LONG, in, 1, MPI_LONG)                 \
+    X(Neighbor_allgatherv, Ineighbor_allgatherv, out, 1, MPI_LONG, in, kOnes, kPlaces, MPI_LONG)  \
+    X(Neighbor_alltoall, Ineighbor_alltoall, out, 1, MPI_LONG, in, 1, MPI_LONG)                   \
+    X(Neighbor_alltoallv, Ineighbor_alltoallv, out, kOnes, kPlaces, MPI_LONG, in, kOnes, kPlaces, \
+      MPI_LONG)                                                                                   \
+    X(Neighbor_alltoallw, Ineighbor_alltoallw, out, kOnes, kFar, types, in, kOnes, kFar, types)
 
 #if MPI_VERSION < 4
 #define DECLARE(NAME, LATER, ...) extern int MPI_##NAME##_init() __attribute__((weak));
 ON_ANY(DECLARE)
 ON_NEIGHBORS(DECLARE)
+// NOLINTNEXTLINE(readability-identifier-naming): MPI's own name
 extern int MPI_Barrier_init() __attribute__((weak));
 #endif
 

@@ -1,4 +1,5 @@
 // A library by the standard ABI's name, and the program that calls it: it says so, and waits for its end.
+// NOLINTBEGIN(readability-identifier-naming): MPI's own name
 #ifdef LIBRARY
 int MPI_Init(int* argc, char*** argv) {
     return *argc < 1 || *argv == 0;
@@ -8,6 +9,7 @@ int MPI_Init(int* argc, char*** argv) {
 #include <unistd.h>
 
 int MPI_Init(int* argc, char*** argv);
+// NOLINTEND(readability-identifier-naming)
 
 int main(int argc, char** argv) {
     if (MPI_Init(&argc, &argv) != 0) return 1;
