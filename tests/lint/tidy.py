@@ -2,7 +2,7 @@
 its flags, the configuration or clang-tidy change: the clean ones are remembered by a hash of all that, beneath the user's cache.
 
 What is not remembered is checked, the product before its tests and the files changed last first, until the budget is spent
-(RINGSIDE_TIDY_BUDGET_S, default 180 s); what is left then is said. RINGSIDE_TIDY_ALL=1 knows no budget.
+(RINGSIDE_TIDY_BUDGET_S, default 90 s); what is left then is said. RINGSIDE_TIDY_ALL=1 knows no budget.
 """
 import concurrent.futures
 import hashlib
@@ -119,7 +119,7 @@ def check(root, build):
     ranks = last_changes(root)
     to_do = sorted((path for path in commands if not os.path.exists(marks[path])), key=lambda path: (path.startswith("tests/"), ranks.get(path, -1), path))
     unlimited = os.environ.get("RINGSIDE_TIDY_ALL") == "1"
-    deadline = time.monotonic() + float(os.environ.get("RINGSIDE_TIDY_BUDGET_S", "180"))
+    deadline = time.monotonic() + float(os.environ.get("RINGSIDE_TIDY_BUDGET_S", "90"))
 
     def one(path):
         if not unlimited and time.monotonic() > deadline:
