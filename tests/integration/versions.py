@@ -1,14 +1,16 @@
 #!/usr/bin/python3
-"""Leader and agents one version apart, each way. What an agent and a leader of the version before said is recorded in golden/ and played again.
+"""Leader and agents one version apart, each way: with the version before itself, which golden/ keeps, and with what it said, which is recorded there.
 
+    versions.py real BUILD.tar.xz      the two builds with each other: every mix of leader, peer, shim and command
     versions.py old_agent VERIFIER     today's leader and command with a recorded agent as a peer
     versions.py old_leader VERIFIER    a recorded leader with today's agent
     versions.py old_command VERIFIER   a recorded command with today's leader
-    versions.py real OLD_BUILD         by hand: the two builds with each other, for real
 """
+import itertools
 import json
 import os
 import sys
+import tarfile
 import time
 
 from harness import check, kBuild, kPython, kWorkloads, main, Node, OffInTime, Trace, wait_until
@@ -68,6 +70,18 @@ def check_trace(output, told, lost=0):
     return job
 
 
+def check_is_unknown(workspace, endpoint, node):
+    """What an older agent does not know it says at once; whoever asked says what to do."""
+    workspace.ringside("keygen")
+    began = time.monotonic()
+    for verb in (("fetch", "caller-node.rsd", "-o", workspace.path("fetched"), "--hosts", endpoint), ("status", "--job", "job", "--peers-of", endpoint)):
+        said = workspace.ringside(*verb, expect=None)
+        check(said.process.returncode not in (0, None) and "it is older, install the same version there" in said.err() and node not in said.out(), "%s: %d, %s", verb[0],
+              said.process.returncode, said.err())
+        print("%s: %s" % (verb[0], said.err().strip()), flush=True)
+    check(time.monotonic() - began < kSoonSeconds, "they waited for %g s", time.monotonic() - began)
+
+
 def led_old_agent(workspace, verifier):
     node = Node(workspace, "callee-node")
     agent = OldAgent(workspace, verifier)
@@ -97,16 +111,7 @@ def old_agent(workspace, verifier):
     check(status["node"] == "caller-node", "status says %s", status)
     (process,) = workspace.json("ps", "--hosts", agent.endpoint)
     check("caller" in process["command"], "ps says %s", process)
-    # What it does not know it says at once; whoever asked says what to do.
-    workspace.ringside("keygen")
-    began = time.monotonic()
-    for verb in (("fetch", "caller-node.rsd", "-o", workspace.path("fetched"), "--hosts", agent.endpoint),
-                 ("status", "--job", "job", "--peers-of", agent.endpoint)):
-        said = workspace.ringside(*verb, expect=None)
-        check(said.process.returncode not in (0, None) and "it is older, install the same version there" in said.err() and "caller-node" not in said.out(), "%s: %d, %s", verb[0],
-              said.process.returncode, said.err())
-        print("%s: %s" % (verb[0], said.err().strip()), flush=True)
-    check(time.monotonic() - began < kSoonSeconds, "they waited for %g s", time.monotonic() - began)
+    check_is_unknown(workspace, agent.endpoint, "caller-node")
     job.leave()
     # One of before iterations were counted takes no part in them; the others do.
     older = OldAgent(workspace, verifier, "older", counts_iterations=False)
@@ -170,27 +175,51 @@ def asked_by_old_command(workspace, verifier):
     job.leave()
 
 
-def real(workspace, old_build):
-    """Each way, and each way round: (leader, peer, command)."""
-    builds = {"today's": kBuild, "old": old_build}
-    for number, (leader, peer, command) in enumerate((("today's", "old", "today's"), ("old", "today's", "old"), ("old", "today's", "today's"), ("today's", "old", "old"))):
-        nodes = [Node(workspace, "%s-node-%d" % (name, number), agent=os.path.join(builds[build], "agent", "ringside-agent"),
-                      shim=os.path.join(builds[build], "inject", "libringside_inject.so")) for name, build in (("callee", leader), ("caller", peer))]
-        workspace.conditions = workspace.path("conditions-%d" % number)
-        os.makedirs(workspace.conditions)
-        job = Carried(workspace, *nodes)
-        output = workspace.path("real-%d" % number)
-        trace = Trace(workspace, nodes, output, command=os.path.join(builds[command], "tools", "ringside"))
-        job.call()
-        job.await_ended()
-        check_trace(output, trace.end())
-        job.count()
-        told = workspace.run("steps-%d" % number, [os.path.join(builds[command], "tools", "ringside"), "trace", "--hosts", ",".join(n.endpoint for n in nodes), "--iterations", "2",
-                             "--timeout", "5s", "--json", "-o", workspace.path("steps-%d" % number)], expect=None)
-        steps = {p["command"].split()[3]: p["iterations"] for p in json.loads(told.out())["processes"]}
-        check(steps["caller"]["count"] == 2, "iterations: %s", steps)
-        job.leave()
-        print("%s leader, %s peer, %s command: whole, joined, nothing lost" % (leader, peer, command), flush=True)
+class Build:
+    """A build tree, whose parts find each other."""
+
+    def __init__(self, name, folder):
+        self.name, self.agent, self.command = name, os.path.join(folder, "agent", "ringside-agent"), os.path.join(folder, "tools", "ringside")
+        self.shim = os.path.join(folder, "inject", "libringside_inject.so")
+
+
+def traced_by(workspace, leader, peer, shim, command):
+    """One trace of a job of two nodes, and one of its iterations. @param shim  of the peer's processes; each other part is a Build, too"""
+    mix = "-".join(build.name for build in (leader, peer, shim, command))
+    callee = Node(workspace, "callee-" + mix, agent=leader.agent, shim=leader.shim)
+    caller = Node(workspace, "caller-" + mix, agent=peer.agent, shim=shim.shim)
+    workspace.conditions = workspace.path("conditions-" + mix)
+    os.makedirs(workspace.conditions)
+    job = Carried(workspace, callee, caller)
+    output = workspace.path("trace-" + mix)
+    trace = Trace(workspace, [callee, caller], output, command=command.command)
+    job.call()
+    job.await_ended()
+    check_trace(output, trace.end())
+    job.count()
+    told = workspace.run("steps-" + mix, [command.command, "trace", "--hosts", callee.endpoint + "," + caller.endpoint, "--iterations", "2", "--timeout", "5s", "--json", "-o",
+                                          workspace.path("steps-" + mix)], expect=None)
+    steps = {p["command"].split()[3]: p["iterations"] for p in json.loads(told.out())["processes"]}
+    check(steps["caller"]["count"] == 2, "iterations: %s", steps)
+    for verb in ("status", "ps"):
+        rows = json.loads(workspace.run(verb + "-" + mix, [command.command, verb, "--hosts", caller.endpoint, "--json"]).out())
+        check([row["node"] for row in rows] == [caller.name], "%s says %s", verb, rows)
+    job.leave()
+    callee.stop()
+    caller.stop()
+
+
+def real(workspace, archive):
+    with tarfile.open(archive) as kept:
+        kept.extractall(workspace.path("golden"))
+    old, new = Build("old", workspace.path("golden", "build")), Build("new", kBuild)
+    check_is_unknown(workspace, Node(workspace, "asked-of-old", agent=old.agent).endpoint, "asked-of-old")
+    # All mixes of two versions but for those of one.
+    for leader, peer, shim, command in itertools.product((old, new), repeat=4):
+        if len({leader, peer, shim, command}) == 1:
+            continue
+        traced_by(workspace, leader, peer, shim, command)
+        print("%s leader, %s peer with the %s shim, %s command: whole, joined, nothing lost" % (leader.name, peer.name, shim.name, command.name), flush=True)
 
 
 kCases = {"old_agent": old_agent, "old_leader": led_by_old_leader, "old_command": asked_by_old_command, "real": real}
