@@ -41,9 +41,19 @@ struct FutexWait {
 constexpr std::uint32_t kFutex32 = 2;
 constexpr std::uint32_t kFutexPrivate = 128;
 
+/// Whether a futex call has waited, or had no need to. What else there is (no such call, or a container's filter that knows none) comes back at once
+/// and each time: to ask it again would be a loop without a sleep.
+bool has_waited(long result) {
+    return result >= 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT;
+}
+
+/// How often a word is looked at that nobody can wake us for.
+constexpr long kLookNs = 200'000'000;
+
 /// Sleeps until either word differs from what was seen of it.
 /// @param for_turn  no longer than until the sources' next turn
-void wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen_word,
+/// @return false: nothing here lets a thread sleep
+bool wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen_word,
                      std::uint32_t seen_wakes, bool for_turn) {
     timespec until{};
     if (for_turn) {
@@ -57,12 +67,15 @@ void wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen_
     const FutexWait waits[2] = {
         {seen_word, reinterpret_cast<std::uintptr_t>(&word), kFutex32, 0},
         {seen_wakes, reinterpret_cast<std::uintptr_t>(&wake_count), kFutex32 | kFutexPrivate, 0}};
-    if (syscall(SYS_futex_waitv, waits, 2, 0, for_turn ? &until : nullptr, CLOCK_MONOTONIC) >= 0 ||
-        errno != ENOSYS)
-        return;
+    if (has_waited(
+            syscall(SYS_futex_waitv, waits, 2, 0, for_turn ? &until : nullptr, CLOCK_MONOTONIC)))
+        return true;
     // Before 5.16 a thread waits on one word: the shared one. Objects loaded during a capture are looked for a few times a second.
-    const timespec period{0, for_turn ? schema::kTurnNs : 200'000'000};
-    syscall(SYS_futex, &word, FUTEX_WAIT, seen_word, (seen_word & 1) != 0 ? &period : nullptr);
+    const timespec period{0, for_turn ? schema::kTurnNs : kLookNs};
+    if (has_waited(syscall(SYS_futex, &word, FUTEX_WAIT, seen_word,
+                           (seen_word & 1) != 0 ? &period : nullptr)))
+        return true;
+    return has_waited(nanosleep(&period, nullptr));
 }
 
 void* run(void*) {
@@ -76,8 +89,14 @@ void* run(void*) {
         if (g_living.watched_word.load(std::memory_order_relaxed) != seen)
             g_living.watched_word.store(0, std::memory_order_relaxed);
         catch_up(Place::kHelper);
-        wait_for_change(word, seen, wakes, turn_sources());
+        if (!wait_for_change(word, seen, wakes, turn_sources())) break;
     }
+    // As with RINGSIDE_THREAD=0: a thread that can't sleep would take a processor from the job.
+    allowed.store(false, std::memory_order_relaxed);
+    running.store(false, std::memory_order_release);
+    // Behind whoever acts at this moment and has still counted on us.
+    catch_up(Place::kHelper);
+    g_living.watched_word.store(0, std::memory_order_relaxed);
     return nullptr;
 }
 

@@ -1,10 +1,7 @@
 #include <dirent.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +12,7 @@
 
 #include "inject/core/process.hpp"
 #include "inject/core/segment_file.hpp"
+#include "refused_call.hpp"
 #include "sandbox.hpp"
 
 using namespace ringside;
@@ -35,19 +33,6 @@ void record_one() {
     inject::HookScope hook;
     EXPECT(static_cast<bool>(hook));
     hook.lane().mark(schema::SourceId::kApi, 0, hook.lane().intern("one", 3), 1, 2);
-}
-
-/// From here on the kernel is one that has never heard of this call.
-bool without_call(long number) {
-    sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog filter{sizeof program / sizeof *program, program};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
 }  // namespace
@@ -121,7 +106,7 @@ TEST_CASE(
     "segment: a kernel without openat2() is no hindrance, for the first process nor for the next") {
     Sandbox box;
     box.run([&] {
-        EXPECT(without_call(SYS_openat2));
+        EXPECT(test::refuse_call({SYS_openat2, ENOSYS}));
         EXPECT(syscall(SYS_openat2, AT_FDCWD, "/", nullptr, 0) == -1 && errno == ENOSYS);
         const pid_t first = fork();
         if (first == 0) {
