@@ -67,7 +67,8 @@ enum class Loss : std::uint32_t {
     kRefusedByNode = 8,         ///< the node's
     kRefusedByCgroup = 9,       ///< a memory cgroup near its limit
     kRefusedByFileSystem = 10,  ///< half of what is free, or full
-    kGpuDropped = 11            ///< records that CUPTI dropped, or gave without a time
+    kGpuDropped = 11,           ///< records that CUPTI dropped, or gave without a time
+    kRefusedByKernel = 12  ///< memory: no call here makes it real by an error instead of a signal
 };
 inline constexpr std::uint32_t kLossCounters = 16;
 

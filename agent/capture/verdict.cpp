@@ -100,6 +100,7 @@ std::string memory_refused(const TrackedProcess& process) {
         {Loss::kRefusedByNode, "the node's budget"},
         {Loss::kRefusedByCgroup, "the limit of its memory cgroup"},
         {Loss::kRefusedByFileSystem, "what is free on the segments' file system"},
+        {Loss::kRefusedByKernel, "the kernel, or a filter in front of it"},
     };
     const auto losses = process.losses_in_capture();
     std::string text;

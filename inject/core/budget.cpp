@@ -1,6 +1,10 @@
 #include "inject/core/budget.hpp"
 
+#include <errno.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "inject/core/emit.hpp"
 #include "inject/core/headroom.hpp"
@@ -54,6 +58,37 @@ bool refuse(Loss by) {
     return false;
 }
 
+enum class Made { kYes, kNoRoom, kNoWay };
+
+/// Adds 0 to a word in each page, by the kernel's hand: where it finds no room it returns an error, and what other threads write there stays as it is.
+/// FUTEX_WAKE_OP is the one call that does so to memory of any kind, without a descriptor, and it is as old as futexes of one process (2.6.22).
+/// Rejected: fallocate(), which wants the file opened again, under a name that may be gone; a call that writes or only reads (the one would overwrite
+/// what is there, the other does not take room on a disk's file system). A microsecond a page: what the kernel has one call for takes that.
+Made touch_pages(void* start, std::size_t bytes) {
+    constexpr std::uint32_t kAddNothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0);
+    auto* const first = static_cast<std::byte*>(start);
+    for (std::size_t at = 0; at < bytes; at += schema::kPageBytes) {
+        void* const word = first + at;
+        if (syscall(SYS_futex, word, FUTEX_WAKE_OP_PRIVATE, 0, nullptr, word, kAddNothing) < 0)
+            return errno == EFAULT || errno == ENOMEM ? Made::kNoRoom : Made::kNoWay;
+    }
+    return Made::kYes;
+}
+
+Made make_pages(void* start, std::size_t bytes) {
+    if (madvise(start, bytes, MADV_POPULATE_WRITE) == 0) return Made::kYes;
+    // Linux before 5.14; what filters answer where they don't know an advice.
+    const bool unknown = errno == EINVAL || errno == EPERM || errno == ENOSYS || errno == EACCES;
+    return unknown ? touch_pages(start, bytes) : Made::kNoRoom;
+}
+
+/// @return whether it is real; else counted by what is the reason
+bool populate_or_refuse(void* start, std::size_t bytes) {
+    const Made made = make_pages(start, bytes);
+    if (made == Made::kYes) return true;
+    return refuse(made == Made::kNoRoom ? Loss::kRefusedByFileSystem : Loss::kRefusedByKernel);
+}
+
 /// The kernel's limits. Files are read for it: not asked again for a while after a refusal.
 bool make_real(void* start, std::size_t bytes) {
     const std::uint64_t now = schema::read_ticks(g_process.ticks_source).value;
@@ -61,7 +96,7 @@ bool make_real(void* start, std::size_t bytes) {
     const std::uint64_t all = under_way.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     bool made = file_system_allows(segment_root(), all) || refuse(Loss::kRefusedByFileSystem);
     made = made && (cgroups_allow(all) || refuse(Loss::kRefusedByCgroup));
-    made = made && (populate(start, bytes) || refuse(Loss::kRefusedByFileSystem));
+    made = made && populate_or_refuse(start, bytes);
     under_way.fetch_sub(bytes, std::memory_order_relaxed);
     if (!made) refused_until.store(now + kRefusalTicks, std::memory_order_relaxed);
     return made;
@@ -81,7 +116,7 @@ bool make_real_within_node(void* start, std::size_t bytes) {
 }  // namespace
 
 bool populate(void* start, std::size_t bytes) {
-    return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
+    return make_pages(start, bytes) == Made::kYes;
 }
 
 void reset_budget_after_fork() {

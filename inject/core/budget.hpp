@@ -8,7 +8,9 @@
 namespace ringside::inject {
 
 /// Makes `bytes` at `start` (of a mapping of ours) real, by an error instead of the SIGBUS that a touch raises on a full tmpfs.
-/// Where the kernel has no MADV_POPULATE_WRITE (before 5.14): false.
+/// What lies there stays, whoever writes to it meanwhile. On any kernel; at once where it has MADV_POPULATE_WRITE (5.14), else page by page.
+/// @param start  of a page
+/// @thread thread-safe, async-signal-safe
 bool populate(void* start, std::size_t bytes);
 
 /// As populate(), for memory that a capture wants: counted as the process's, and refused beyond its budget or the node's (the control page's),

@@ -15,7 +15,7 @@ from rsd.index import Job
 
 kHere = os.path.dirname(os.path.abspath(__file__))
 kLives = os.environ.get("RINGSIDE_LIVES", os.path.join(kBuild, "tests", "hygiene", "lives"))
-kLosses = ("names full", "stack too deep", "table full", "lane refused", "reentered", "unmatched end", "other target", "by process", "by node", "by cgroup", "by file system")
+kLosses = ("names full", "stack too deep", "table full", "lane refused", "reentered", "unmatched end", "other target", "by process", "by node", "by cgroup", "by file system", "gpu dropped", "by kernel")
 kOutcome = collections.namedtuple("Outcome", "status out err")
 
 

@@ -122,11 +122,12 @@ std::string passed_over_line(const model::Job& job) {
 /// Why lanes did not grow, or threads got none, and what to do.
 std::string memory_line(const model::Job& job) {
     using schema::Loss;
-    static constexpr std::array<LossName, 4> kBounds = {{
+    static constexpr std::array<LossName, 5> kBounds = {{
         {Loss::kRefusedByProcess, "the processes' budget (--process-budget of the agent)"},
         {Loss::kRefusedByNode, "the node's budget (--node-budget)"},
         {Loss::kRefusedByCgroup, "the limit of a memory cgroup"},
         {Loss::kRefusedByFileSystem, "what is free on the segments' file system"},
+        {Loss::kRefusedByKernel, "the kernel, or a filter in front of it"},
     }};
     const std::string text = sums(job, kBounds, " times by ");
     return text.empty() ? text : "More memory was refused: " + text;
