@@ -61,19 +61,23 @@ NameEntry* entries_of(std::byte* segment) {
     return reinterpret_cast<NameEntry*>(segment + schema::kNamesOffset);
 }
 
-/// @return the bytes' offset, kNameBytes where the area is full
+bool make_text_real(std::uint32_t bytes) {
+    if (bytes <= real_text_bytes.load(std::memory_order_relaxed)) return true;
+    const int saved_errno = errno;
+    const bool made = populate_names(segment_base(), bytes);
+    errno = saved_errno;
+    return made;
+}
+
+/// @return the bytes' offset, kNameBytes where the area is full, or memory is refused
 std::uint32_t take_bytes(std::uint32_t count) {
     std::atomic<std::uint32_t>& used = g_process.header->name_bytes_used;
     std::uint32_t offset = used.load(std::memory_order_relaxed);
     do {
-        if (count > schema::kNameBytes - offset) return schema::kNameBytes;
+        // Real first, taken second: a name that is refused is tried again with its next record, and would eat the area without a byte in it.
+        if (count > schema::kNameBytes - offset || !make_text_real(offset + count))
+            return schema::kNameBytes;
     } while (!used.compare_exchange_weak(offset, offset + count, std::memory_order_relaxed));
-    if (offset + count > real_text_bytes.load(std::memory_order_relaxed)) {
-        const int saved_errno = errno;
-        const bool made = populate_names(segment_base(), offset + count);
-        errno = saved_errno;
-        if (!made) return schema::kNameBytes;
-    }
     return offset;
 }
 

@@ -137,6 +137,27 @@ TEST_CASE("names: when the table is full the bytes stand before the record") {
     CHECK(SegmentView(box.segment_of(pid)).lane(0).records.load() == 3);
 }
 
+TEST_CASE("names: one that memory is refused for takes no room, however often it comes") {
+    Sandbox box;
+    box.set_capture(true);
+    box.run([&] {
+        EXPECT(box.load());
+        with_lane([&](ThreadLane& lane) {
+            const schema::SegmentHeader& header = *inject::g_process.header;
+            for (std::uint32_t i = 0; header.name_bytes_used.load() < 63 * 1024; ++i)
+                intern(lane, std::to_string(i) + std::string(900, 'n'));
+            const std::uint32_t used = header.name_bytes_used.load();
+            box.control().process_budget_bytes.store(header.real_bytes.load());
+            const std::string hot(1000, 'h');
+            for (int i = 0; i < 5000; ++i) EXPECT(intern(lane, hot) == schema::kInlineName);
+            EXPECT(header.name_bytes_used.load() == used);
+            box.control().process_budget_bytes.store(0);
+            EXPECT(intern(lane, hot) != schema::kInlineName);
+            EXPECT(header.name_bytes_used.load() == used + 1001);
+        });
+    });
+}
+
 TEST_CASE("names: open ranges keep their inline names, in whichever order they end") {
     Sandbox box;
     box.set_capture(true);
