@@ -97,14 +97,14 @@ void begin_pair(Number kind, const Domain* domain, const Id& id, const char* tex
     const HookScope hook(SourceId::kItt);
     if (!hook) return;
     const std::uint64_t key = next_key();
-    if (!remember_pair(identity_of(kind, domain, id), key))
+    if (!remember_pair(identity_of(kind, domain, id), key, hook.word()))
         return count_loss(schema::Loss::kTableFull);
     hook.lane().async_begin(SourceId::kItt, 0, name_in(hook.lane(), domain, text), key, 0);
 }
 
 void end_pair(Number kind, const Domain* domain, const Id& id) {
     const HookScope hook(SourceId::kItt);
-    const std::uint64_t key = hook ? take_pair(identity_of(kind, domain, id)) : 0;
+    const std::uint64_t key = hook ? take_pair(identity_of(kind, domain, id), hook.word()) : 0;
     if (key != 0) hook.lane().async_end(SourceId::kItt, 0, schema::kNoName, key, 0);
 }
 

@@ -30,10 +30,15 @@ constinit Buckets<Counter> g_counters{};
 constinit std::atomic<const char*> g_events[kEvents]{};
 constinit std::atomic<int> g_event_count{0};
 
+/// The key says who has the place: no pair's comes twice, so who exchanges the one that he has looked at has what he has looked at.
+///
+///   0 --> kTaking --> key --> 0, or kTaking where its capture is over
 struct Pair {
-    std::atomic<std::uint64_t> identity;  ///< 0: free
-    std::atomic<std::uint64_t> key;
+    std::atomic<std::uint64_t> key;  ///< 0: free; SYNC(pair): stored last
+    std::atomic<std::uint64_t> identity;
+    std::atomic<std::uint32_t> word;  ///< the capture's
 };
+constexpr std::uint64_t kTaking = ~0ull;
 constinit Pair g_pairs[kPairs]{};
 
 std::uint64_t hash_of(const char* text, const char* second) {
@@ -163,29 +168,37 @@ const char* event_name(int event) {
     return g_events[event - 1].load(std::memory_order_acquire);
 }
 
-bool remember_pair(std::uint64_t identity, std::uint64_t key) {
+bool remember_pair(std::uint64_t identity, std::uint64_t key, std::uint32_t word) {
     for (std::uint32_t probe = 0; probe < kProbes; ++probe) {
         Pair& pair = g_pairs[(identity + probe) % kPairs];
-        std::uint64_t present = 0;
-        if (!pair.identity.compare_exchange_strong(present, identity, std::memory_order_relaxed) &&
-            present != identity) {
+        // SYNC(pair): pairs with the release below.
+        std::uint64_t present = pair.key.load(std::memory_order_acquire);
+        if (present == kTaking) continue;
+        // One that is begun again before its end goes on without one.
+        const bool taken = present != 0 && pair.word.load(std::memory_order_relaxed) == word &&
+                           pair.identity.load(std::memory_order_relaxed) != identity;
+        if (taken || !pair.key.compare_exchange_strong(present, kTaking, std::memory_order_acq_rel))
             continue;
-        }
-        // SYNC(pair): pairs with the exchange in take_pair(). One that is begun again before its end goes on without one.
+        pair.identity.store(identity, std::memory_order_relaxed);
+        pair.word.store(word, std::memory_order_relaxed);
+        // SYNC(pair): publishes the two; pairs with the acquires here and in take_pair().
         pair.key.store(key, std::memory_order_release);
         return true;
     }
     return false;
 }
 
-std::uint64_t take_pair(std::uint64_t identity) {
+std::uint64_t take_pair(std::uint64_t identity, std::uint32_t word) {
     for (std::uint32_t probe = 0; probe < kProbes; ++probe) {
         Pair& pair = g_pairs[(identity + probe) % kPairs];
-        if (pair.identity.load(std::memory_order_relaxed) != identity) continue;
         // SYNC(pair): pairs with the release in remember_pair().
-        const std::uint64_t key = pair.key.exchange(0, std::memory_order_acq_rel);
-        pair.identity.store(0, std::memory_order_relaxed);
-        return key;
+        std::uint64_t key = pair.key.load(std::memory_order_acquire);
+        if (key == 0 || key == kTaking ||
+            pair.identity.load(std::memory_order_relaxed) != identity ||
+            pair.word.load(std::memory_order_relaxed) != word)
+            continue;
+        // Whoever begins the same once more meanwhile has another key, and keeps it.
+        if (pair.key.compare_exchange_strong(key, 0, std::memory_order_acq_rel)) return key;
     }
     return 0;
 }

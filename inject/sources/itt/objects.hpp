@@ -30,10 +30,14 @@ int make_event(const char* name, std::size_t length);
 /// @return null: no such event
 const char* event_name(int event);
 
-/// Ranges that may end on another thread are named by the program: their key, between begin and end.
+/// Ranges that may end on another thread are named by the program: their key, between begin and end. What has no end before its capture's gives its
+/// place to the next capture's: ends between two captures are not seen.
+/// @param key   never 0, and no other pair's   @param word  the capture's
 /// @return false: too many are under way (the caller counts it)
-bool remember_pair(std::uint64_t identity, std::uint64_t key);
+/// @thread thread-safe
+bool remember_pair(std::uint64_t identity, std::uint64_t key, std::uint32_t word);
 /// @return 0: it began before the capture
-std::uint64_t take_pair(std::uint64_t identity);
+/// @thread thread-safe
+std::uint64_t take_pair(std::uint64_t identity, std::uint32_t word);
 
 }  // namespace ringside::inject::itt
