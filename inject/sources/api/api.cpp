@@ -11,6 +11,7 @@
 #include "inject/core/push_depth.hpp"
 #include "inject/core/source.hpp"
 #include "inject/core/thread_names.hpp"
+#include "inject/sources/api/iterations.hpp"
 #include "inject/sources/api/ringside.h"
 #include "inject/sources/api/rpc_calls.hpp"
 
@@ -149,12 +150,6 @@ void counter(const char* name, const ringside_attributes* given) {
     hook.lane().counter(SourceId::kApi, 0, event.name, event.payload, event.payload);
 }
 
-// --- iterations: counted by name, in the whole process, anew in each capture ---
-
-struct Iterations {
-    std::atomic<std::uint64_t> name;  ///< capture word << 32 | NameId; 0: free
-    std::atomic<std::uint64_t> count;
-};
 constexpr std::uint32_t kIterationNames = 256;
 constinit Iterations g_iterations[kIterationNames]{};
 
@@ -164,16 +159,11 @@ void iteration(const char* name) {
     const NameId id = hook.lane().intern_cached(name);
     const std::uint64_t wanted = static_cast<std::uint64_t>(hook.word()) << 32 | id.value;
     for (Iterations& entry : g_iterations) {
-        std::uint64_t present = entry.name.load(std::memory_order_acquire);
-        // Free, or of a capture that is over.
-        if (present >> 32 != wanted >> 32 &&
-            entry.name.compare_exchange_strong(present, wanted, std::memory_order_acq_rel)) {
-            entry.count.store(0, std::memory_order_relaxed);
-            present = wanted;
-        }
-        if (present != wanted) continue;
-        const std::uint64_t count = entry.count.fetch_add(1, std::memory_order_relaxed) + 1;
-        return hook.lane().iteration(SourceId::kApi, id, count, 0);
+        if (!find_or_take(entry, wanted)) continue;
+        const std::uint64_t number = next_number(entry, hook.word());
+        // What comes when its capture is over is none of it.
+        if (number != 0) hook.lane().iteration(SourceId::kApi, id, number, 0);
+        return;
     }
     count_loss(schema::Loss::kTableFull);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hooks.hpp"
+#include "inject/sources/api/iterations.hpp"
 #include "inject/sources/api/ringside.h"
 #include "schema/request_id.hpp"
 
@@ -183,6 +184,26 @@ TEST_CASE(
               schema::SourceId::kGrpc);
     CHECK((records[0].words[4] == 1 && records[0].words[5] == 2 && records[0].words[6] == 3));
     CHECK((records[1].words[3] >> 56) == RINGSIDE_CANCELLED);
+}
+
+TEST_CASE("api: a thread that comes while a name's place is taken for a new capture begins at 1") {
+    using inject::api::find_or_take;
+    using inject::api::next_number;
+    inject::api::Iterations place{};
+    constexpr std::uint32_t kFirst = 5, kSecond = 9;
+    constexpr std::uint64_t kName = 3;
+    CHECK(find_or_take(place, std::uint64_t{kFirst} << 32 | kName));
+    for (std::uint64_t i = 1; i <= 7; ++i) CHECK(next_number(place, kFirst) == i);
+    // The second capture's first thread has the place, and has not counted yet.
+    CHECK(find_or_take(place, std::uint64_t{kSecond} << 32 | kName));
+    CHECK(find_or_take(place, std::uint64_t{kSecond} << 32 | kName));
+    CHECK(next_number(place, kSecond) == 1);
+    CHECK(next_number(place, kSecond) == 2);
+    // Who is late takes neither the place nor a number.
+    CHECK_FALSE(find_or_take(place, std::uint64_t{kFirst} << 32 | kName));
+    CHECK(next_number(place, kFirst) == 0);
+    CHECK(next_number(place, kSecond) == 3);
+    CHECK_FALSE(find_or_take(place, std::uint64_t{kSecond} << 32 | (kName + 1)));
 }
 
 TEST_CASE("api: iterations are counted by name, and anew in each capture") {
