@@ -23,6 +23,8 @@ constexpr std::size_t kTableBytes = schema::kAttributeEntries * sizeof(Attribute
 
 /// Whether the table's pages are real in the present segment.
 RINGSIDE_START_DATA constinit std::atomic<bool> table_real{false};
+/// In the one before: a forked child's parent's.
+RINGSIDE_START_DATA constinit bool was_real = false;
 
 AttributeEntry* entries_of(std::byte* segment) {
     return reinterpret_cast<AttributeEntry*>(segment + schema::kAttributesOffset);
@@ -97,10 +99,12 @@ NameId intern_label(ThreadLane& lane, const char* text) {
 }
 
 void forget_attributes() {
-    table_real.store(false, std::memory_order_relaxed);
+    was_real = table_real.exchange(false, std::memory_order_relaxed);
 }
 
 std::size_t copy_attributes(std::byte* to_segment, const std::byte* from_segment) {
+    // A mere look at pages that are not there would make them real, in the parent's file and within nobody's limits, or be a SIGBUS.
+    if (!was_real) return 0;
     const auto* from =
         reinterpret_cast<const AttributeEntry*>(from_segment + schema::kAttributesOffset);
     AttributeEntry* to = nullptr;

@@ -1,5 +1,6 @@
 // What the sources of users' annotations stand on: attribute sets, push and pop, threads' names, text that is kept, sources that act alone.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +120,29 @@ TEST_CASE("attributes: where the table is full the colour is given up, and count
         });
     });
     CHECK(SegmentView(box.segment_of(pid)).loss(schema::Loss::kNamesFull) > 0);
+}
+
+TEST_CASE("attributes: a forked child makes nothing real of a table that its parent has not used") {
+    Sandbox box;
+    box.set_capture(true);
+    box.run([&] {
+        EXPECT(box.load());
+        inject::watch_forks();
+        in_hook([](ThreadLane& lane) { lane.intern_cached("name"); });
+        const std::string path = box.segment_of(getpid());
+        struct stat before {
+        }, after{};
+        EXPECT(stat(path.c_str(), &before) == 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            in_hook([](ThreadLane& lane) { lane.intern_cached("name"); });
+            _exit(0);
+        }
+        int status = 0;
+        EXPECT(waitpid(child, &status, 0) == child && status == 0);
+        EXPECT(stat(path.c_str(), &after) == 0);
+        EXPECT(after.st_blocks == before.st_blocks);
+    });
 }
 
 TEST_CASE("attributes: those of the parent are right in a forked child") {
