@@ -68,7 +68,8 @@ enum class Loss : std::uint32_t {
     kRefusedByCgroup = 9,       ///< a memory cgroup near its limit
     kRefusedByFileSystem = 10,  ///< half of what is free, or full
     kGpuDropped = 11,           ///< records that CUPTI dropped, or gave without a time
-    kRefusedByKernel = 12  ///< memory: no call here makes it real by an error instead of a signal
+    kRefusedByKernel = 12,  ///< memory: no call here makes it real by an error instead of a signal
+    kAttributesLost = 13    ///< shapes, labels, peers of records that found the name table full
 };
 inline constexpr std::uint32_t kLossCounters = 16;
 

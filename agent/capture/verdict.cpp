@@ -112,6 +112,15 @@ std::string memory_refused(const TrackedProcess& process) {
     return text.empty() ? text : "more memory was refused " + text;
 }
 
+/// What records lack though they are there; none of them is lost.
+std::string attributes_lost(const TrackedProcess& process) {
+    const std::uint64_t lost =
+        process.losses_in_capture()[static_cast<std::uint32_t>(schema::Loss::kAttributesLost)];
+    if (lost == 0) return "";
+    return "its table of names was full: " + std::to_string(lost) +
+           " input shapes, labels or peers of records are unknown (shown as ?)";
+}
+
 std::vector<std::string> worker_names(const TrackedProcess& process) {
     std::vector<std::string> workers;
     const auto add = [&](const std::string& name) {
@@ -155,8 +164,9 @@ ProcessReport report_process(const TrackedProcess& process, bool capturing) {
     report.start_delay_ns = process.start_delay_ns;
     if (capturing) report.iterations = process.iterations;
     judge(process, capturing, report);
-    if (const std::string refused = memory_refused(process); !refused.empty())
-        report.reason += (report.reason.empty() ? "" : "; ") + refused;
+    for (const std::string& note : {memory_refused(process), attributes_lost(process)}) {
+        if (!note.empty()) report.reason += (report.reason.empty() ? "" : "; ") + note;
+    }
     return report;
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "inject/core/budget.hpp"
+#include "inject/core/intern.hpp"
 #include "inject/core/start_data.hpp"
 #include "schema/request_id.hpp"
 
@@ -86,16 +87,21 @@ AttributeId intern_attributes(const AttributeSet& set) {
     AttributeId id = make_table(segment_base()) ? find_or_add(set) : AttributeId{};
     if (id.value != 0) return id;
     count_loss(schema::Loss::kNamesFull);
+    count_loss(schema::Loss::kAttributesLost);
     if (set.colour == 0 || !table_real.load(std::memory_order_relaxed)) return {};
     AttributeSet plain = set;
     plain.colour = 0;
     return plain.empty() ? AttributeId{} : find_or_add(plain);
 }
 
+NameId label_of(NameId interned) {
+    if (interned != schema::kInlineName) return interned;
+    count_loss(schema::Loss::kAttributesLost);
+    return unknown_name();
+}
+
 NameId intern_label(ThreadLane& lane, const char* text) {
-    if (text == nullptr || *text == 0) return schema::kNoName;
-    const NameId id = lane.intern_cached(text);
-    return id == schema::kInlineName ? schema::kNoName : id;
+    return text == nullptr || *text == 0 ? schema::kNoName : label_of(lane.intern_cached(text));
 }
 
 void forget_attributes() {

@@ -26,7 +26,12 @@ struct AttributeSet {
 /// @thread thread-safe, async-signal-safe; only inside a HookScope
 schema::AttributeId intern_attributes(const AttributeSet& set);
 
-/// The name of a domain or a category: as ThreadLane::intern_cached(), but none where the table is full.
+/// What a record says by a name's id alone (a domain, a category, input shapes, an RPC's module or peer): there is no room for the text itself.
+/// @param interned  what ThreadLane::intern() has returned
+/// @return the same; where the table is full unknown_name(), and it is counted: such records differ from those that have none
+NameId label_of(NameId interned);
+
+/// label_of() ThreadLane::intern_cached(); none for no text.
 NameId intern_label(ThreadLane& lane, const char* text);
 
 /// The process has another segment: nothing of its table is real yet.

@@ -23,6 +23,8 @@ namespace {
 constexpr std::uint32_t kTextPartBytes = 64 * 1024;
 /// Bytes of text that are real; 0: not even the entries.
 RINGSIDE_START_DATA constinit std::atomic<std::uint32_t> real_text_bytes{0};
+/// As find_kept_name() takes it.
+constinit std::atomic<std::uint64_t> unknown{0};
 
 constexpr auto kFree = static_cast<std::uint16_t>(NameState::kFree);
 constexpr auto kFilling = static_cast<std::uint16_t>(NameState::kFilling);
@@ -136,6 +138,20 @@ bool populate_names(std::byte* segment, std::uint32_t text_bytes) {
 
 bool names_ready() {
     return real_text_bytes.load(std::memory_order_relaxed) != 0;
+}
+
+bool make_names_ready() {
+    if (!names_ready() && !populate_names(segment_base(), 1)) return false;
+    NameId name;
+    if (!find_kept_name(unknown.load(std::memory_order_relaxed), name))
+        unknown.store(keep_name(intern_name("?", 1, {})), std::memory_order_relaxed);
+    return true;
+}
+
+NameId unknown_name() {
+    NameId name;
+    const bool known = find_kept_name(unknown.load(std::memory_order_relaxed), name);
+    return known ? name : schema::kNoName;
 }
 
 void forget_names() {

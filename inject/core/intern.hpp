@@ -13,6 +13,13 @@ namespace ringside::inject {
 bool populate_names(std::byte* segment, std::uint32_t text_bytes);
 /// Whether that was done in the present segment.
 bool names_ready();
+/// Does that, and sees to unknown_name().
+/// @return false: memory is refused
+bool make_names_ready();
+/// The name "?", for what a record says by a name's id alone, where the table has no room for the text. It is in the table from the first lane on, so that
+/// it has its place when all others are taken.
+/// @thread thread-safe, async-signal-safe; only with a lane
+schema::NameId unknown_name();
 /// The process has another segment: nothing of its table is real yet.
 void forget_names();
 /// Changes with each forget_names(): ids that were kept under another number are another table's. In the high half of the word; never 0.

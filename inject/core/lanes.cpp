@@ -89,11 +89,6 @@ bool populate_entry(std::uint32_t index) {
     return populate(segment_base() + (offset & kMask), schema::kPageBytes);
 }
 
-/// The names: before the first lane, of whichever thread.
-bool populate_tables() {
-    return names_ready() || populate_names(segment_base(), 1);
-}
-
 void store_name(LaneHeader& lane, const char* name) {
     for (std::uint32_t i = 0; i < schema::kThreadNameBytes / 8; ++i) {
         std::uint64_t word = 0;
@@ -194,7 +189,7 @@ bool new_lane(ThreadLane& lane) {
 }  // namespace
 
 bool acquire_lane(ThreadLane& lane) {
-    if (!has_segment() || pool() == nullptr || !map_whole_segment() || !populate_tables())
+    if (!has_segment() || pool() == nullptr || !map_whole_segment() || !make_names_ready())
         return false;
     return reuse_lane(lane) || new_lane(lane);
 }

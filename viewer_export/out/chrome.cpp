@@ -11,6 +11,7 @@
 #include "viewer_export/out/file_sink.hpp"
 #include "viewer_export/out/gzip_sink.hpp"
 #include "viewer_export/out/json_writer.hpp"
+#include "viewer_export/out/table_footer.hpp"
 
 namespace ringside::viewer_export {
 
@@ -108,6 +109,7 @@ void write_head(const trace::Plan& plan, JsonWriter& json) {
     json.field("outside", job.totals.outside);
     json.field("lost", job.totals.lost);
     json.field("passed_over", job.totals.passed_over);
+    json.field("attributes_lost", attributes_lost(job));
     json.field("untimed", job.totals.untimed);
     write_nodes(job, json);
     json.end_object();

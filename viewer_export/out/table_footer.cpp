@@ -87,17 +87,23 @@ std::string iterations_line(const model::Job& job) {
            ", not shown";
 }
 
+/// Of all processes.
+std::uint64_t sum_of(const model::Job& job, schema::Loss loss) {
+    std::uint64_t sum = 0;
+    for (const model::Process& process : job.processes) {
+        const auto index = static_cast<std::size_t>(loss);
+        if (index < process.losses.size()) sum += process.losses[index];
+    }
+    return sum;
+}
+
 using LossName = std::pair<schema::Loss, const char*>;
 
 /// Those of all processes that are not 0, each with its name.
 std::string sums(const model::Job& job, std::span<const LossName> names, const char* between) {
     std::string text;
     for (const auto& [loss, name] : names) {
-        std::uint64_t sum = 0;
-        for (const model::Process& process : job.processes) {
-            const auto index = static_cast<std::size_t>(loss);
-            if (index < process.losses.size()) sum += process.losses[index];
-        }
+        const std::uint64_t sum = sum_of(job, loss);
         if (sum == 0) continue;
         text += (text.empty() ? "" : ", ") + std::to_string(sum) + between + name;
     }
@@ -133,6 +139,15 @@ std::string memory_line(const model::Job& job) {
     return text.empty() ? text : "More memory was refused: " + text;
 }
 
+/// The records are there, and what they lack is shown as "?".
+std::string attributes_line(const model::Job& job) {
+    const std::uint64_t lost = attributes_lost(job);
+    if (lost == 0) return "";
+    return "Unknown: " +
+           count(lost, "input shape, label or peer", "input shapes, labels and peers") +
+           " of records, shown as ?: the process's table of names was full";
+}
+
 std::set<std::string> source_lines(const model::Job& job) {
     std::set<std::string> lines;
     for (const model::Process& process : job.processes) {
@@ -148,6 +163,10 @@ std::set<std::string> source_lines(const model::Job& job) {
 }
 
 }  // namespace
+
+std::uint64_t attributes_lost(const model::Job& job) {
+    return sum_of(job, schema::Loss::kAttributesLost);
+}
 
 std::string format_time(double ns) {
     char text[64];
@@ -225,6 +244,8 @@ std::vector<std::string> table_footer(const model::Job& job, const std::vector<T
     if (std::string passed = passed_over_line(job); !passed.empty())
         lines.push_back(std::move(passed));
     if (std::string memory = memory_line(job); !memory.empty()) lines.push_back(std::move(memory));
+    if (std::string unknown = attributes_line(job); !unknown.empty())
+        lines.push_back(std::move(unknown));
     lines.push_back(clock_line(job));
     if (std::string cost = cost_line(job); !cost.empty()) lines.push_back(std::move(cost));
     for (const std::string& line : source_lines(job)) lines.push_back(line);

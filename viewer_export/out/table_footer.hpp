@@ -1,6 +1,7 @@
 // The lines beneath torch's table: what was joined, what is missing, how far the clocks can be trusted. Each says only what is known.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@ std::string format_time(double ns);
 
 /// "torch", "nvtx", ...; "?" for one that this version doesn't know.
 const char* source_name(schema::SourceId source);
+
+/// Input shapes, labels and peers of all processes' records that are unknown: the name table was full. The records are there.
+std::uint64_t attributes_lost(const model::Job& job);
 
 /// "RPCs: 13 joined, ...".
 std::string rpc_line(const model::Job& job, bool internal_shown);

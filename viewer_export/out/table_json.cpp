@@ -4,6 +4,7 @@
 #include "viewer_export/out/cost.hpp"
 #include "viewer_export/out/json_writer.hpp"
 #include "viewer_export/out/table.hpp"
+#include "viewer_export/out/table_footer.hpp"
 
 namespace ringside::viewer_export {
 
@@ -74,6 +75,7 @@ void write_totals(JsonWriter& json, const model::Job& job) {
     json.field("outside", totals.outside);
     json.field("lost", totals.lost);
     json.field("passed_over", totals.passed_over);
+    json.field("attributes_lost", attributes_lost(job));
     json.field("lost_known", lost_known);
     json.field("open", totals.open);
     json.field("unfinished", totals.unfinished);

@@ -25,8 +25,11 @@ void tell_worker(ThreadLane& lane) {
     // SYNC(worker): pairs with the release below.
     const char* name = g_worker.name.load(std::memory_order_acquire);
     if (name == g_worker.told.load(std::memory_order_relaxed)) return;
+    const NameId id = lane.intern_cached(name);
+    // None is better than "?", which would be one worker of many processes. Said again with the next call.
+    if (id == schema::kInlineName) return count_loss(schema::Loss::kAttributesLost);
     g_worker.told.store(name, std::memory_order_relaxed);
-    inject::set_worker(intern_label(lane, name), g_worker.id.load(std::memory_order_relaxed));
+    inject::set_worker(id, g_worker.id.load(std::memory_order_relaxed));
 }
 
 RpcBegin describe(SourceId source, ThreadLane& lane, const ringside_rpc* given,

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "inject/core/attributes.hpp"
+#include "inject/core/intern.hpp"
 #include "inject/core/pools.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/request_ids.hpp"
@@ -75,23 +77,15 @@ bool keep(Table& table, const void* address, std::uint32_t word, const Value& va
     return kept;
 }
 
-/// A name of one record among several: where the table is full it is left out.
-NameId intern_table_only(ThreadLane& lane, const char* text) {
-    if (text == nullptr || *text == 0) return schema::kNoName;
-    const NameId name = lane.intern_cached(text);
-    return name == schema::kInlineName ? schema::kNoName : name;
-}
-
-/// The same of text that goes on behind its end: what was interned lately is found by text that ends.
-NameId intern_table_only(ThreadLane& lane, std::string_view text) {
+/// As the one of text that ends; it goes on behind its end: what was interned lately is found by text that ends.
+NameId intern_label(ThreadLane& lane, std::string_view text) {
     char copy[128];
     if (text.size() < sizeof copy) {
         std::memcpy(copy, text.data(), text.size());
         copy[text.size()] = 0;
-        return intern_table_only(lane, copy);
+        return intern_label(lane, copy);
     }
-    const NameId name = lane.intern(text.data(), text.size());
-    return name == schema::kInlineName ? schema::kNoName : name;
+    return label_of(lane.intern(text.data(), text.size()));
 }
 
 std::uint64_t bytes_of(ByteBuffer* buffer) {
@@ -163,16 +157,19 @@ bool is_target_known(const Channel* channel) {
 
 void add_call(const HookScope& hook, const MadeCall& made) {
     ThreadLane& lane = hook.lane();
-    if (made.target != nullptr)
-        t_target = {made.channel, hook.word(), made.channels, intern_table_only(lane, made.target)};
+    if (made.target != nullptr) {
+        const NameId name = intern_label(lane, made.target);
+        // An unknown one is not kept: it is counted with each call.
+        t_target = {made.channel, name == unknown_name() ? 0 : hook.word(), made.channels, name};
+    }
     ClientCall call{};
     call.half = next_key();
     call.parent = lane.context();
     call.mode = made.mode;
     const MethodName name = split_method(made.path);
-    call.module = intern_table_only(lane, name.service);
+    call.module = intern_label(lane, name.service);
     call.peer = t_target.name;
-    call.function = intern_table_only(lane, name.method);
+    call.function = intern_label(lane, name.method);
     // Before the entry: who looks for it finds the count grown.
     g_held.fetch_add(1, std::memory_order_relaxed);
     if (keep(g_holds, made.call, hook.word(), 1u)) {
@@ -271,10 +268,10 @@ void begin_serving(const HookScope& hook, const Arrival& arrival, const char* pe
     if (header != nullptr) begin.id = read_traceparent(*header);
     begin.bytes = arrival.payload != nullptr ? bytes_of(*arrival.payload) : 0;
     const MethodName name = split_method(path);
-    begin.module = intern_table_only(lane, name.service);
-    begin.peer = intern_table_only(lane, peer);
+    begin.module = intern_label(lane, name.service);
+    begin.peer = intern_label(lane, peer);
     begin.self = own_name();
-    begin.function = intern_table_only(lane, name.method);
+    begin.function = intern_label(lane, name.method);
     lane.rpc_begin(begin);
     lane.set_context({begin.key, begin.id.trace, begin.id.span});
     t_serving = arrival.queue;

@@ -30,11 +30,6 @@ std::uint64_t number_receive(const Communicator& comm, std::int32_t source, std:
     return g_channels.next(receive_hash(comm, source, tag), Counts::End::kReceive);
 }
 
-/// A name of one record among several: where the table is full it is left out.
-NameId table_only(NameId name) {
-    return name == schema::kInlineName ? schema::kNoName : name;
-}
-
 NameId rank_name(ThreadLane& lane, std::int32_t rank) {
     const auto index = static_cast<std::uint32_t>(rank);
     NameId name;
@@ -45,7 +40,7 @@ NameId rank_name(ThreadLane& lane, std::int32_t rank) {
     text.append("rank ").append_number(index);
     name = lane.intern_cached(text.c_str());
     if (index < kKeptRanks) g_rank_names[index].store(keep_name(name), std::memory_order_relaxed);
-    return table_only(name);
+    return label_of(name);
 }
 
 NameId label_name(ThreadLane& lane, Communicator& comm) {
@@ -53,7 +48,7 @@ NameId label_name(ThreadLane& lane, Communicator& comm) {
     if (find_kept_name(comm.label_name.load(std::memory_order_relaxed), name)) return name;
     name = lane.intern_cached(comm.label.c_str());
     comm.label_name.store(keep_name(name), std::memory_order_relaxed);
-    return table_only(name);
+    return label_of(name);
 }
 
 /// Keys of this thread: taken from the process's by the dozen, for its counter is a line that all threads write.
@@ -146,10 +141,13 @@ NameId collective_name(ThreadLane& lane, std::uint16_t function, Communicator& c
     if (find_kept_name(kept.load(std::memory_order_relaxed) ^ mark, name)) return name;
     AttributeSet set;
     set.category = label_name(lane, comm);
-    if (!comm.name.empty()) set.domain = table_only(lane.intern_cached(comm.name.c_str()));
+    set.domain = intern_label(lane, comm.name.c_str());
     set.payload = schema::PayloadType::kUnsigned;
     name = lane.intern_cached(kFunctions[function].name, intern_attributes(set));
-    kept.store(keep_name(name) == 0 ? 0 : keep_name(name) ^ mark, std::memory_order_relaxed);
+    // With a label that is unknown it is not kept: that is counted with each record.
+    const bool unknown = set.category == unknown_name() || set.domain == unknown_name();
+    kept.store(unknown || keep_name(name) == 0 ? 0 : keep_name(name) ^ mark,
+               std::memory_order_relaxed);
     return name;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "inject/core/attributes.hpp"
 #include "inject/sources/torch/abi.hpp"
 
 namespace ringside::inject::torch {
@@ -91,8 +92,7 @@ void read_shapes(const char* range, ShapesText* out) {
 
 NameId intern_shapes(ThreadLane& lane, const ShapesText& shapes) {
     if (shapes.length == 0) return schema::kNoName;
-    const NameId name = lane.intern(shapes.text, shapes.length);
-    return name == schema::kInlineName ? schema::kNoName : name;
+    return label_of(lane.intern(shapes.text, shapes.length));
 }
 
 }  // namespace ringside::inject::torch

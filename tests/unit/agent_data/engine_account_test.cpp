@@ -166,8 +166,12 @@ TEST_CASE(
     pass_over(schema::Loss::kLaneRefused, 3);
     pass_over(schema::Loss::kTableFull, 2);
     pass_over(schema::Loss::kNamesFull, 1);  // said, but the record was written
+    pass_over(schema::Loss::kAttributesLost, 12);
     const CaptureReport first = node.stop();
     CHECK(first.lost == 5);
+    CHECK(first.processes.at(0).reason ==
+          "its table of names was full: 12 input shapes, labels or peers of records are unknown "
+          "(shown as ?)");
     CHECK(first.records == 1);
     const DumpFile dump = read_dump(first.path);
     const auto& losses = dump.footer.processes.at(0)->losses;

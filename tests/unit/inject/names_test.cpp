@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "inject/core/attributes.hpp"
 #include "inject/core/intern.hpp"
 #include "sandbox.hpp"
 
@@ -55,7 +56,7 @@ TEST_CASE("names: one text has one id, whoever interns it and whatever lies behi
             EXPECT(intern(lane, "") != id);
         });
         const SegmentView view(box.segments()[0]);
-        EXPECT(view.header().names_used.load() == 3);
+        EXPECT(view.header().names_used.load() == 3 + 1);  // and "?"
     });
 }
 
@@ -114,7 +115,7 @@ TEST_CASE(
         CHECK(record.name == std::string(length > 1024 ? 1024 : length, 'n'));
     }
     CHECK(view.loss(schema::Loss::kNamesFull) == 1);
-    CHECK(view.header().names_used.load() == 12);
+    CHECK(view.header().names_used.load() == 12 + 1);  // and "?"
 }
 
 TEST_CASE("names: when the table is full the bytes stand before the record") {
@@ -156,6 +157,36 @@ TEST_CASE("names: one that memory is refused for takes no room, however often it
             EXPECT(header.name_bytes_used.load() == used + 1001);
         });
     });
+}
+
+TEST_CASE("names: a label that finds the table full is unknown, not none, and each is counted") {
+    Sandbox box;
+    box.set_capture(true);
+    const pid_t pid = box.run([&] {
+        EXPECT(box.load());
+        with_lane([&](ThreadLane& lane) {
+            const NameId known = inject::intern_label(lane, "known");
+            EXPECT(known != inject::unknown_name());
+            fill_table(lane);
+            EXPECT(inject::intern_label(lane, "") == schema::kNoName);
+            EXPECT(inject::intern_label(lane, "known") == known);
+            EXPECT(inject::label_of(intern(lane, "[[2, 3]]")) == inject::unknown_name());
+            inject::RpcBegin begin;
+            begin.module = inject::intern_label(lane, "the service");
+            begin.peer = inject::intern_label(lane, "the peer");
+            begin.function = intern(lane, "the method");
+            lane.rpc_begin(begin);
+            const auto attributes = inject::intern_attributes({begin.peer, {}, 0, {}});
+            EXPECT(attributes.value != 0);  // of a domain that is unknown
+        });
+    });
+    const SegmentView view(box.segment_of(pid));
+    CHECK(view.loss(schema::Loss::kAttributesLost) == 3);
+    const auto records = view.records(0);
+    REQUIRE(records.size() == 1);
+    CHECK(records[0].name == "<inline>the method");
+    const std::uint64_t peer_and_self = records[0].words[8];
+    CHECK(view.name({static_cast<std::uint32_t>(peer_and_self)}) == "?");
 }
 
 TEST_CASE("names: open ranges keep their inline names, in whichever order they end") {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "files.hpp"
@@ -122,6 +123,10 @@ public:
     void end(std::uint32_t process, fbs::Fate fate, std::uint64_t ticks,
              std::int64_t start_delay_ns = -1);
     /// The process has its end now, with these iterations.
+    void end(std::uint32_t process, std::uint64_t ticks, std::vector<std::uint64_t> losses) {
+        end(process, fbs::Fate::Running, ticks);
+        ends_.back()->losses = std::move(losses);
+    }
     void end(std::uint32_t process, std::uint64_t ticks, const fbs::IterationsT& iterations) {
         end(process, fbs::Fate::Running, ticks);
         ends_.back()->iterations = std::make_unique<fbs::IterationsT>(iterations);

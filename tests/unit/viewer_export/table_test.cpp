@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sample_job.hpp"
+#include "schema/segment.hpp"
 #include "viewer_export/out/table.hpp"
 #include "viewer_export/out/table_footer.hpp"
 
@@ -316,6 +317,32 @@ TEST_CASE("table: degraded sources and losses are told") {
     const std::string text = table(loaded(directory.path()));
     CHECK(text.find("lost 3 (3 on 1 lane of alpha)") != std::string::npos);
     CHECK(text.find("Source torch: degraded: no Python part") != std::string::npos);
+}
+
+TEST_CASE("table: shapes, labels and peers that are unknown are told, and are none of the lost") {
+    TemporaryDirectory directory;
+    DumpMaker dump("alpha");
+    dump.process(0, 4000, 0, "worker0", 0, fbs::SourceLevel::Full);
+    dump.process(1, 4001, 0, "worker1", 1, fbs::SourceLevel::Full);
+    dump.lane(0, 0, 100).range("a", 0, 10);
+    std::vector<std::uint64_t> losses(16);
+    losses[static_cast<std::size_t>(ringside::schema::Loss::kAttributesLost)] = 40;
+    losses[static_cast<std::size_t>(ringside::schema::Loss::kRefusedByKernel)] = 3;
+    dump.end(0, 1000, losses);
+    losses[static_cast<std::size_t>(ringside::schema::Loss::kAttributesLost)] = 2;
+    dump.end(1, 1000, losses);
+    dump.footer(1000);
+    dump.write(directory / "alpha.rsd");
+    const auto job = loaded(directory.path());
+    const std::string text = table(job);
+    CHECK(text.find("Unknown: 42 input shapes, labels and peers of records, shown as ?") !=
+          std::string::npos);
+    CHECK(text.find("6 times by the kernel, or a filter in front of it") != std::string::npos);
+    CHECK(text.find("lost 0") != std::string::npos);
+    CHECK(text.find("Passed over") == std::string::npos);
+    const auto json = table_json(job, {});
+    REQUIRE(json);
+    CHECK(nlohmann::json::parse(*json)["totals"]["attributes_lost"] == 42);
 }
 
 TEST_CASE("table: as JSON the same rows and totals") {
