@@ -1,4 +1,5 @@
-"""A deterministic piece of training that can watch itself by torch's own profilers: forward, backward, optimizer, a DataLoader with workers.
+"""A deterministic piece of training that can watch itself by torch's own profilers: forward, backward, optimizer, a DataLoader with workers,
+a function that torch runs on another thread.
 
     profiled.py --out FILE [--profiler none|kineto|legacy] [--shapes] [--memory] [--workers N] [--conditions DIR]
 
@@ -31,6 +32,17 @@ class Squares(Dataset):
         return torch.full((kFeatures,), float(index)).mul(0.1).sin()
 
 
+@torch.jit.script
+def elsewhere(x):
+    """Runs on a thread of torch's own pool, which is handed this one's profiler."""
+    return torch.cos(x)
+
+
+@torch.jit.script
+def hand_over(x):
+    return torch.jit.wait(torch.jit.fork(elsewhere, x))
+
+
 class Training:
     def __init__(self, workers):
         torch.manual_seed(1)
@@ -39,6 +51,8 @@ class Training:
         self.loader = DataLoader(Squares(), batch_size=kBatch, num_workers=workers)
 
     def epoch(self):
+        # First: the range over there may end a little after the wait for its result.
+        hand_over(torch.ones(2))
         for batch in self.loader:
             self.optimizer.zero_grad()
             loss = self.model(batch).pow(2).sum()

@@ -92,6 +92,15 @@ inline constexpr char kRangeBeforeVariant[] =
     "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_"
     "traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl";
 
+// The callbacks of a thread alone: what a ThreadLocalState carries from one thread to the next.
+/// const RecordFunctionTLS& get_record_function_tls_(), void set_record_function_tls_(const RecordFunctionTLS&)
+inline constexpr char kThreadCallbacks[] = "_ZN2at24get_record_function_tls_Ev";
+inline constexpr char kSetThreadCallbacks[] =
+    "_ZN2at24set_record_function_tls_ERKNS_17RecordFunctionTLSE";
+inline constexpr char kEnableCallbacks[] = "_ZN2at20enableRecordFunctionEb";
+inline constexpr char kAddThreadCallback[] =
+    "_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE";
+
 // c10d's gloo.
 #define RS_GLOO "_ZN4c10d16ProcessGroupGloo"
 /// void enqueue(intrusive_ptr<AsyncWork>)
@@ -136,6 +145,17 @@ struct RecordFunctionCallback {
     std::uint8_t needs_ids;
 };
 static_assert(sizeof(RecordFunctionCallback) == 40);
+
+/// at::RecordFunctionTLS {std::vector<entry> callbacks; bool enabled}, 1.13 to 2.15: confirmed at run time before it is relied on.
+struct ThreadCallbacks {
+    const void* begin;
+    const void* end;
+    const void* capacity;
+    std::uint8_t enabled;
+
+    bool empty() const { return begin == end; }
+};
+static_assert(offsetof(ThreadCallbacks, enabled) == 24);
 
 /// std::variant<std::string_view, std::reference_wrapper<const FunctionSchema>>: trivially copyable, on the stack by value.
 struct NameVariant {

@@ -42,6 +42,7 @@ struct Calibration {
     const CalibrationApi* api;
     CalibrationSample sample;
     std::uint32_t seen;
+    bool thread_state;
 };
 
 // The callback has no argument of ours: what it shall copy lies here. Other threads' operators run it too, so it looks at our range alone.
@@ -90,6 +91,7 @@ void* run(void* argument) {
         make_range(api, i);
     }
     api.remove_callback(handle);
+    calibration.thread_state = thread_state_is_known(api.thread_state, callback);
     return nullptr;
 }
 
@@ -143,13 +145,13 @@ RangeOffsets find_offsets(const CalibrationSample& sample) {
     return found;
 }
 
-CalibrationResult calibrate(const CalibrationApi& api, RangeOffsets* out) {
+CalibrationResult calibrate(const CalibrationApi& api, Calibrated* out) {
     if (!complete(api)) return CalibrationResult::kUnsupported;
     if (api.has_callbacks != nullptr && api.has_callbacks()) return CalibrationResult::kObserved;
-    Calibration calibration{&api, {}, 0};
+    Calibration calibration{&api, {}, 0, false};
     if (!run_on_own_thread(&calibration) || calibration.seen != 2)
         return CalibrationResult::kUnsupported;
-    *out = find_offsets(calibration.sample);
+    *out = {find_offsets(calibration.sample), calibration.thread_state};
     return CalibrationResult::kDone;
 }
 

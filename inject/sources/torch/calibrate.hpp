@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "inject/sources/torch/abi.hpp"
+#include "inject/sources/torch/thread_state.hpp"
 
 namespace ringside::inject::torch {
 
@@ -33,7 +34,7 @@ struct CalibrationSample {
 /// Finds the offsets in a sample. Pure.
 RangeOffsets find_offsets(const CalibrationSample& sample);
 
-/// torch's functions that a calibration calls; `before_text` or `before_variant` may be null.
+/// torch's functions that a calibration calls; `before_text` or `before_variant` may be null, and any of `thread_state`.
 struct CalibrationApi {
     std::uint64_t (*add_callback)(RecordFunctionCallback);
     void (*remove_callback)(std::uint64_t);
@@ -43,6 +44,13 @@ struct CalibrationApi {
     std::uint64_t (*current_thread_id)();
     void (*before_text)(void* range, const char* name, std::int64_t sequence);
     void (*before_variant)(void* range, NameVariant name, std::int64_t sequence);
+    ThreadStateApi thread_state;
+};
+
+/// What a calibration finds out.
+struct Calibrated {
+    RangeOffsets offsets;
+    bool thread_state = false;  ///< ThreadCallbacks is what torch has (thread_state.hpp)
 };
 
 enum class CalibrationResult : std::uint8_t {
@@ -51,8 +59,8 @@ enum class CalibrationResult : std::uint8_t {
     kUnsupported,  ///< a function is missing, or the callback did not come
 };
 
-/// Makes the two ranges on a thread of its own and finds the offsets.
+/// Makes the two ranges on a thread of its own and finds the offsets; that thread's callbacks are tried, too.
 /// @thread one at a time; may take milliseconds
-CalibrationResult calibrate(const CalibrationApi& api, RangeOffsets* out);
+CalibrationResult calibrate(const CalibrationApi& api, Calibrated* out);
 
 }  // namespace ringside::inject::torch

@@ -10,6 +10,7 @@
 #include "inject/sources/torch/ended_elsewhere.hpp"
 #include "inject/sources/torch/range_access.hpp"
 #include "inject/sources/torch/shapes.hpp"
+#include "inject/sources/torch/thread_state.hpp"
 
 namespace ringside::inject::torch {
 namespace {
@@ -25,6 +26,7 @@ constexpr char kStepPrefix[] = "Optimizer.step#";
 
 CalibrationApi g_calibration_api;
 CalibrationResult g_calibrated = CalibrationResult::kUnsupported;
+bool g_thread_state_known;
 std::uint64_t g_handle;
 bool g_registered;
 bool g_with_shapes;  // what the registered callback was asked for
@@ -237,6 +239,10 @@ OperatorAbility prepare_operators(const SlotSet& libraries) {
         find(libraries, kRangeBeforeVariant, &api.before_variant);
         find(libraries, kRangeName, &g_range.api.name);
         find(libraries, kRangeIsAsync, &g_range.api.is_async);
+        find(libraries, kThreadCallbacks, &api.thread_state.current);
+        find(libraries, kEnableCallbacks, &api.thread_state.enable);
+        find(libraries, kAddThreadCallback, &api.thread_state.add_callback);
+        api.thread_state.remove_callback = api.remove_callback;
         find(libraries, kAddCallback, &api.add_callback);
     }
     OperatorAbility ability;
@@ -244,8 +250,12 @@ OperatorAbility prepare_operators(const SlotSet& libraries) {
                         g_range.api.name != nullptr;
     if (!ability.callbacks) return ability;
     // With our own callback registered the calibration would take it for an observer's; it ran before then.
-    if (g_calibrated != CalibrationResult::kDone && !g_registered)
-        g_calibrated = calibrate(api, &g_range.offsets);
+    if (g_calibrated != CalibrationResult::kDone && !g_registered) {
+        Calibrated found;
+        g_calibrated = calibrate(api, &found);
+        g_range.offsets = found.offsets;
+        g_thread_state_known = found.thread_state && prepare_thread_state(api.thread_state);
+    }
     ability.missing_fields = missing_fields();
     ability.shapes = prepare_shapes(libraries);
     return ability;
@@ -263,10 +273,12 @@ void attach_operators(bool with_shapes) {
     g_handle = g_calibration_api.add_callback(callback);
     g_with_shapes = with_shapes;
     g_registered = true;
+    if (g_thread_state_known) attach_thread_state();
 }
 
 void detach_operators() {
     if (!g_registered) return;
+    if (g_thread_state_known) detach_thread_state();
     g_calibration_api.remove_callback(g_handle);
     g_registered = false;
     g_async.clear();

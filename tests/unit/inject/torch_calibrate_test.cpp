@@ -78,8 +78,8 @@ TEST_CASE("calibration: another thread's number before the scope is not taken fo
 
 TEST_CASE("calibration: missing functions and foreign observers are told apart") {
     CalibrationApi api{};
-    RangeOffsets offsets;
-    CHECK(calibrate(api, &offsets) == CalibrationResult::kUnsupported);
+    Calibrated found;
+    CHECK(calibrate(api, &found) == CalibrationResult::kUnsupported);
     api.add_callback = [](RecordFunctionCallback) -> std::uint64_t { return 1; };
     api.remove_callback = [](std::uint64_t) {};
     api.construct = [](void*, std::uint8_t) {};
@@ -87,10 +87,10 @@ TEST_CASE("calibration: missing functions and foreign observers are told apart")
     api.current_thread_id = []() -> std::uint64_t { return 1; };
     api.before_text = [](void*, const char*, std::int64_t) {};
     api.has_callbacks = [] { return true; };
-    CHECK(calibrate(api, &offsets) == CalibrationResult::kObserved);
+    CHECK(calibrate(api, &found) == CalibrationResult::kObserved);
     api.has_callbacks = [] { return false; };
-    CHECK(calibrate(api, &offsets) == CalibrationResult::kUnsupported);  // the callback never came
-    CHECK(offsets.sequence == 0);
+    CHECK(calibrate(api, &found) == CalibrationResult::kUnsupported);  // the callback never came
+    CHECK(found.offsets.sequence == 0);
 }
 
 }  // namespace
