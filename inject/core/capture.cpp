@@ -11,6 +11,10 @@
 #include "inject/core/slots/loader_lock.hpp"
 #include "inject/core/start_data.hpp"
 
+// NOLINTBEGIN(readability-identifier-naming): the C library's own name
+extern "C" int __cxa_atexit(void (*)(void*), void*, void*);
+// NOLINTEND(readability-identifier-naming)
+
 namespace ringside::inject {
 
 using schema::CaptureWord;
@@ -36,6 +40,7 @@ RINGSIDE_START_DATA constinit std::atomic<bool> mutex_held{false};
 constinit std::atomic<bool> disabled{false};
 RINGSIDE_START_DATA constinit std::atomic<bool> announced{false};
 constinit std::atomic<std::uint32_t> acted{0};
+constinit std::atomic<bool> hears_exit{false};
 // A source that loads or looks up something while it attaches comes back in through the exported stubs.
 __thread bool t_acting __attribute__((tls_model("initial-exec")));
 
@@ -55,6 +60,10 @@ bool enter(Place place) {
         locked = threads->try_lock(&mutex) == 0;
     }
     if (!locked) return false;
+    if (disabled.load(std::memory_order_relaxed)) {  // meanwhile
+        pthread_mutex_unlock(&mutex);
+        return false;
+    }
     t_acting = true;
     mutex_held.store(true, std::memory_order_relaxed);
     return true;
@@ -185,6 +194,22 @@ std::uint32_t catch_up(Place place) {
     leave();
     errno = saved_errno;
     return word;
+}
+
+namespace {
+
+/// Who acts is waited for; where that can't be, it has a second.
+void end_acting(void*) {
+    const bool entered = enter(Place::kOutsideLoader);
+    disabled.store(true, std::memory_order_relaxed);
+    if (entered) leave();
+}
+
+}  // namespace
+
+void end_acting_at_exit() {
+    if (!hears_exit.exchange(true, std::memory_order_relaxed))
+        __cxa_atexit(end_acting, nullptr, nullptr);
 }
 
 bool turn_sources() {

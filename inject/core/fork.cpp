@@ -6,6 +6,7 @@
 #include "inject/core/open_calls.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/segment_file.hpp"
+#include "inject/core/slots/loader_walk.hpp"
 #include "inject/core/thread_entry.hpp"
 
 // NOLINTBEGIN(readability-identifier-naming): the C library's own names
@@ -20,6 +21,7 @@ namespace ringside::inject {
 namespace {
 
 void in_child() {
+    reset_walks_after_fork();
     const bool forgotten = forget_thread();
     reset_budget_after_fork();
     reset_open_calls_after_fork();
@@ -36,8 +38,10 @@ void in_child() {
 }  // namespace
 
 void watch_forks() {
+    // Handlers before a fork run the last first, so that ours comes after whatever the job's wait for, and those after it the first first.
     // The last one tells the library by which handlers are taken back: ours stay.
-    if (__register_atfork != nullptr) __register_atfork(nullptr, nullptr, in_child, &g_process);
+    if (__register_atfork != nullptr)
+        __register_atfork(hold_walks, release_walks, in_child, &g_process);
 }
 
 }  // namespace ringside::inject

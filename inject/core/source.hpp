@@ -58,6 +58,11 @@ void set_object_watchers(const ObjectsChanged* tell, std::uint32_t count);
 /// @thread thread-safe; may be called with the loader's lock held
 bool announce_source(schema::SourceId source, schema::SourceLevel level, const char* reason);
 
+/// For a source whose framework keeps what attach() changes in objects that exit() takes apart: no source is attached or detached any more once exit() comes
+/// to what is registered by now. Those objects are there already.
+/// @thread thread-safe; once is enough
+void end_acting_at_exit();
+
 /// Tells status, dump and views what a source reached and why. The reason is cut at schema::kReasonBytes - 1.
 /// @thread one caller a source at a time
 void set_level(schema::SourceId source, schema::SourceLevel level, const char* reason);

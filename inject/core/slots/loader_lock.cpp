@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "inject/core/c_library.hpp"
+#include "inject/core/slots/loader_walk.hpp"
 #include "inject/core/slots/objects.hpp"
 #include "inject/core/start_data.hpp"
 
@@ -55,7 +56,7 @@ void* next(const char* symbol) {
     const VersionedLookUp look_up = versioned_look_up();
     if (look_up == nullptr) {
         Wanted wanted{symbol, nullptr};
-        dl_iterate_phdr(find_definition, &wanted);
+        walk_objects(find_definition, &wanted);
         return wanted.found;
     }
     void* function = look_up(RTLD_NEXT, symbol, "GLIBC_2.2.5");
@@ -114,7 +115,7 @@ bool with_loader_lock(void (*work)(void*), void* argument) {
 
 std::uint64_t object_generation() {
     std::uint64_t generation = 0;
-    dl_iterate_phdr(read_generation, &generation);
+    walk_objects(read_generation, &generation);
     return generation;
 }
 

@@ -5,6 +5,7 @@
 #include "inject/core/fixed_text.hpp"
 #include "inject/core/slots/loader_lock.hpp"
 #include "inject/core/slots/loader_tables.hpp"
+#include "inject/core/slots/loader_walk.hpp"
 #include "inject/core/slots/slots.hpp"
 #include "inject/core/start_data.hpp"
 #include "schema/units.hpp"
@@ -143,7 +144,7 @@ bool refresh_objects(void (*gone)(const LoadedObject&)) {
     if (object_generation() == seen_generation) return false;
     LoadedObject* const objects = objects_begin();
     for (std::uint32_t i = 0; i < object_count; ++i) objects[i].seen = false;
-    dl_iterate_phdr(visit, &seen_generation);
+    walk_objects(visit, &seen_generation);
     for (std::uint32_t i = 0; i < object_count;) {
         if (objects[i].seen) {
             ++i;
@@ -244,7 +245,7 @@ int compare(dl_phdr_info* info, std::size_t, void* out) {
 
 bool object_loaded(const char* prefix) {
     Wanted wanted{prefix, false};
-    dl_iterate_phdr(compare, &wanted);
+    walk_objects(compare, &wanted);
     return wanted.found;
 }
 

@@ -4,6 +4,7 @@
 
 #include "inject/core/emit.hpp"
 #include "inject/core/pools.hpp"
+#include "inject/core/source.hpp"
 #include "inject/sources/torch/abi.hpp"
 #include "inject/sources/torch/calibrate.hpp"
 #include "inject/sources/torch/collectives.hpp"
@@ -251,6 +252,9 @@ OperatorAbility prepare_operators(const SlotSet& libraries) {
     if (!ability.callbacks) return ability;
     // With our own callback registered the calibration would take it for an observer's; it ran before then.
     if (g_calibrated != CalibrationResult::kDone && !g_registered) {
+        // The first look has torch make the object that keeps its callbacks, which exit() takes apart.
+        if (api.has_callbacks != nullptr) api.has_callbacks();
+        end_acting_at_exit();
         Calibrated found;
         g_calibrated = calibrate(api, &found);
         g_range.offsets = found.offsets;

@@ -301,3 +301,27 @@ TEST_CASE("helper: a forked child has its own, and attaches on its own") {
         EXPECT(eventually([] { return g_attached == 1; }));
     });
 }
+
+TEST_CASE("capture: once exit() is under way no source is attached or detached any more") {
+    Sandbox box;
+    box.run([&] {
+        static Sandbox* sandbox = nullptr;
+        sandbox = &box;
+        load(box);
+        box.set_capture(true);
+        inject::catch_up(Place::kOutsideLoader);
+        EXPECT(g_attached == 1);
+        // Of two that are registered the later one comes first: this one looks at what is left then.
+        EXPECT(std::atexit([] {
+                   sandbox->set_capture(false);
+                   inject::catch_up(Place::kOutsideLoader);
+                   EXPECT(g_detached == 0);
+                   sandbox->set_capture(true);
+                   inject::catch_up(Place::kOutsideLoader);
+                   EXPECT(g_attached == 1);
+                   std::_Exit(0);
+               }) == 0);
+        inject::end_acting_at_exit();
+        std::exit(1);  // NOLINT(concurrency-mt-unsafe): one thread
+    });
+}

@@ -4,10 +4,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "inject/core/capture.hpp"
 #include "inject/core/fork.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/segment_file.hpp"
+#include "inject/core/slots/loader_walk.hpp"
 #include "sandbox.hpp"
 
 using namespace ringside;
@@ -233,5 +237,55 @@ TEST_CASE("fork: where the child's segment can't be made it runs untraced") {
         }
         wait_for(forked);
         mark("parent", 2);
+    });
+}
+
+TEST_CASE(
+    "fork: another thread's walk through the loaded objects is over before the child is made") {
+    Sandbox box;
+    box.run([&] {
+        EXPECT(box.load());
+        inject::watch_forks();
+        static std::atomic<bool> walking{false};
+        // It holds the loader's lock until a fork waits for it: without that it goes on for longer than the fork takes, and the child has it locked for ever.
+        std::thread walker([] {
+            inject::walk_objects(
+                [](dl_phdr_info*, std::size_t, void*) {
+                    walking = true;
+                    const bool held = test::eventually(inject::walks_are_held);
+                    return held ? 1 : 2;
+                },
+                nullptr);
+        });
+        EXPECT(test::eventually([] { return walking.load(); }));
+        const pid_t forked = fork();
+        if (forked == 0) {
+            alarm(10);
+            const auto look = [](dl_phdr_info*, std::size_t, void*) { return 3; };
+            EXPECT(dl_iterate_phdr(look, nullptr) == 3);
+            EXPECT(inject::walk_objects(look, nullptr) == 3);
+            _exit(0);
+        }
+        walker.join();
+        wait_for(forked);
+        EXPECT(!inject::walks_are_held());
+    });
+}
+
+TEST_CASE("fork: out of a walk of its own thread the fork and the walk both end") {
+    Sandbox box;
+    box.run([&] {
+        EXPECT(box.load());
+        inject::watch_forks();
+        const int status = inject::walk_objects(
+            [](dl_phdr_info*, std::size_t, void*) {
+                const pid_t forked = fork();
+                if (forked == 0) _exit(0);
+                wait_for(forked);
+                return 1;
+            },
+            nullptr);
+        EXPECT(status == 1);
+        EXPECT(!inject::walks_are_held());
     });
 }
