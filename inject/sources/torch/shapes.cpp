@@ -1,10 +1,11 @@
 #include "inject/sources/torch/shapes.hpp"
 
-#include <stdlib.h>
+#include <dlfcn.h>
 
 #include <cstring>
 
 #include "inject/core/attributes.hpp"
+#include "inject/core/slots/loader_lock.hpp"
 #include "inject/sources/torch/abi.hpp"
 
 namespace ringside::inject::torch {
@@ -23,6 +24,12 @@ using Sizes = Vector<std::int64_t>;
 
 // std::vector<std::vector<int64_t>> inputSizes(const RecordFunction&, bool flatten_list_enabled)
 Vector<Sizes>* (*g_input_sizes)(Vector<Sizes>* result, const void* range, bool flatten);
+
+// void operator delete(void*), as torch's own calls of it are bound: to the C++ runtime's, or to that of a tool (AddressSanitizer) that wants
+// to see again what its operator new gave.
+void (*g_delete)(void*);
+constexpr char kDelete[] = "_ZdlPv";
+constexpr SlotSet kRuntime = {{"libstdc++.so"}, {}, nullptr, 0};
 
 /// Text in a fixed room, cut where it is full.
 class Writer {
@@ -69,7 +76,11 @@ void write_sizes(Writer& writer, const Sizes& sizes) {
 bool prepare_shapes(const SlotSet& libraries) {
     void* const found = find_symbol(libraries, kInputSizes);
     if (found != nullptr) std::memcpy(&g_input_sizes, &found, sizeof found);
-    return g_input_sizes != nullptr;
+    // As the loader binds: the global scope first; a torch that was loaded RTLD_LOCAL has its runtime elsewhere.
+    void* remove = real_dlsym()(RTLD_DEFAULT, kDelete);
+    if (remove == nullptr) remove = find_symbol(kRuntime, kDelete);
+    if (remove != nullptr) std::memcpy(&g_delete, &remove, sizeof remove);
+    return g_input_sizes != nullptr && g_delete != nullptr;
 }
 
 void read_shapes(const char* range, ShapesText* out) {
@@ -80,9 +91,9 @@ void read_shapes(const char* range, ShapesText* out) {
     for (Sizes* sizes = inputs.begin; sizes != inputs.end; ++sizes) {
         if (sizes != inputs.begin) writer.separator();
         write_sizes(writer, *sizes);
-        free(sizes->begin);  // of operator new, which is malloc's in every build of torch
+        g_delete(sizes->begin);
     }
-    free(inputs.begin);
+    g_delete(inputs.begin);
     writer.character(']');
     if (writer.full()) {
         std::memcpy(out->text, kShapesTooLong, sizeof kShapesTooLong - 1);
