@@ -32,7 +32,6 @@ void in_child() {
     const ForkedSegment wanted = needed ? ForkedSegment::kNow : ForkedSegment::kIfNeeded;
     replace_segment_after_fork(forgotten ? wanted : ForkedSegment::kNever);
     reset_capture_after_fork();
-    restart_helper_thread_after_fork();
 }
 
 }  // namespace
@@ -42,6 +41,11 @@ void watch_forks() {
     // The last one tells the library by which handlers are taken back: ours stay.
     if (__register_atfork != nullptr)
         __register_atfork(hold_walks, release_walks, in_child, &g_process);
+}
+
+void watch_forks_for_helper() {
+    if (__register_atfork != nullptr)
+        __register_atfork(nullptr, nullptr, restart_helper_thread_after_fork, &g_process);
 }
 
 }  // namespace ringside::inject

@@ -13,6 +13,7 @@
 
 #include "inject/core/c_library.hpp"
 #include "inject/core/capture.hpp"
+#include "inject/core/fork.hpp"
 #include "inject/core/process.hpp"
 
 #ifndef SYS_futex_waitv
@@ -25,6 +26,7 @@ namespace {
 
 constinit std::atomic<bool> allowed{true};
 constinit std::atomic<bool> running{false};
+constinit std::atomic<bool> hears_forks{false};
 /// Counts wake-ups from within the process; the capture word itself belongs to all processes of the job.
 constinit std::atomic<std::uint32_t> wake_count{0};
 
@@ -127,6 +129,7 @@ void ensure_helper_thread() {
     if (!has_segment() || !allowed.load(std::memory_order_relaxed)) return;
     if (running.exchange(true, std::memory_order_acq_rel)) return;
     const int saved_errno = errno;
+    if (!hears_forks.exchange(true, std::memory_order_relaxed)) watch_forks_for_helper();
     // The thread inherits the mask: no signal of the job's is ever delivered to it.
     sigset_t all, before;
     sigfillset(&all);

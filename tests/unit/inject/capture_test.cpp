@@ -1,5 +1,6 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -299,6 +300,27 @@ TEST_CASE("helper: a forked child has its own, and attaches on its own") {
         int status = 0;
         EXPECT(waitpid(child, &status, 0) == child && status == 0);
         EXPECT(eventually([] { return g_attached == 1; }));
+    });
+}
+
+TEST_CASE(
+    "helper: a forked child's is made after the handlers of whoever was there before the "
+    "parent's") {
+    Sandbox box;
+    box.control();
+    box.run([&] {
+        load(box);
+        // An allocator that registers at its first allocation, after our constructor has run, and gives back its locks in the child.
+        EXPECT(pthread_atfork(nullptr, nullptr, [] { EXPECT(threads() == 1); }) == 0);
+        inject::catch_up(Place::kOutsideLoader);
+        inject::ensure_helper_thread();
+        const pid_t child = fork();
+        if (child == 0) {
+            EXPECT(threads() == 2);
+            _exit(0);
+        }
+        int status = 0;
+        EXPECT(waitpid(child, &status, 0) == child && status == 0);
     });
 }
 
