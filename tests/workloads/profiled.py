@@ -40,7 +40,7 @@ def elsewhere(x):
 
 @torch.jit.script
 def hand_over(x):
-    return torch.jit.wait(torch.jit.fork(elsewhere, x))
+    return torch.jit.fork(elsewhere, x)
 
 
 class Training:
@@ -48,11 +48,14 @@ class Training:
         torch.manual_seed(1)
         self.model = torch.nn.Sequential(torch.nn.Linear(kFeatures, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
+        self.here = torch.ones(2)
         self.loader = DataLoader(Squares(), batch_size=kBatch, num_workers=workers)
 
     def epoch(self):
-        # First: the range over there may end a little after the wait for its result.
-        hand_over(torch.ones(2))
+        # First: the range over there may end a little after the wait for its result. Not waited for in TorchScript, where who waits may end on that thread, too.
+        # Kept: else it is chance on which thread its memory is given back.
+        self.handed_over = hand_over(self.here)
+        self.handed_over.wait()
         for batch in self.loader:
             self.optimizer.zero_grad()
             loss = self.model(batch).pow(2).sum()
