@@ -44,22 +44,27 @@ bool shuts_us_out(const char* const* arguments) {
     return false;
 }
 
+/// Behind our directory where the variable is set and empty, which the interpreter takes as not set: an empty entry behind a `:` would be the
+/// working directory. sitecustomize tells by it what to put back. Of one meaning with the path without it.
+constexpr char kWasEmpty[] = "/";
+
+/// Whether our directory is there already: a parent whose interpreter never ran our part (-S) handed it down.
+bool begins_with_ours(const char* present, const FixedText<PATH_MAX>& directory) {
+    if (!starts_with(present, directory.c_str())) return false;
+    const char* after = present + directory.length();
+    return *after == 0 || *after == ':' || std::strcmp(after, kWasEmpty) == 0;
+}
+
 /// Its own function, never inlined: buffers of this size would have each process touch that much stack.
 [[gnu::noinline]] void chain() {
     FixedText<PATH_MAX> directory;
     if (!own_python_directory(directory)) return;
     const char* present = secure_getenv("PYTHONPATH");
-    if (present == nullptr) {
-        set_variable("PYTHONPATH", directory.c_str());
-        return;
-    }
-    if (starts_with(present, directory.c_str())) {
-        // Already there: a parent whose interpreter never ran our part (-S) handed it down.
-        const char after = present[directory.length()];
-        if (after == 0 || after == ':') return;
-    }
+    if (present != nullptr && begins_with_ours(present, directory)) return;
     FixedText<4 * PATH_MAX> chained;
-    chained.append(directory.c_str()).append(":").append(present);
+    chained.append(directory.c_str());
+    if (present != nullptr && *present == 0) chained.append(kWasEmpty);
+    if (present != nullptr && *present != 0) chained.append(":").append(present);
     if (!chained.cut()) set_variable("PYTHONPATH", chained.c_str());
 }
 

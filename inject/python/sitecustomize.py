@@ -8,17 +8,30 @@ import os
 import sys
 
 
+def _of_an_empty_variable():
+    """What a PYTHONPATH that is set and empty adds to the path: the working directory in Python 2, nothing after it."""
+    if sys.version_info >= (3,):
+        return []
+    try:
+        return [os.getcwd()]
+    except OSError:  # it is gone
+        return []
+
+
 def _leave_path(here):
     def is_ours(entry):
         return entry == here or (entry and os.path.abspath(entry) == here)
 
-    sys.path[:] = [entry for entry in sys.path if not is_ours(entry)]
-    sys.path_importer_cache.pop(here, None)
     value = os.environ.get("PYTHONPATH")
+    was_empty = value == here + "/"  # the shim's word for it
+    instead = _of_an_empty_variable() if was_empty else []
+    sys.path[:] = instead + [entry for entry in sys.path if not is_ours(entry) and entry not in instead]
+    for entry in (here, here + "/"):
+        sys.path_importer_cache.pop(entry, None)
     if value is None:
         return
     rest = [entry for entry in value.split(os.pathsep) if not is_ours(entry)]
-    if rest:
+    if rest or was_empty:
         os.environ["PYTHONPATH"] = os.pathsep.join(rest)
     else:
         del os.environ["PYTHONPATH"]

@@ -28,9 +28,31 @@ def pythons():
     return found
 
 
+# PYTHONPATH as shells make it of variables that are not set. An empty entry is the working directory; an empty variable is
+# none, but in Python 2.
+kHalfSet = ("", ":", "a::b", "a:", ":a")
+# A child without the shim: of what its parent hands down nothing is taken back there.
+kTellTwice = kTell + ("\nif len(sys.argv) == 1:\n  import subprocess\n  sys.stdout.flush()\n  plain = dict((k, v) for k, v in os.environ.items() if k != 'LD_PRELOAD')\n"
+                      "  sys.exit(subprocess.call([sys.executable, __file__, 'child'], env=plain))\n")
+
+
+def half_set_paths(workspace, version, path):
+    """Told by a script that lies elsewhere than in the working directory, and by its child."""
+    script = written(workspace, "script/told.py", kTellTwice)
+    for value in kHalfSet:
+        same(workspace, [path, script], PYTHONPATH=value)
+    shadow = written(workspace, "cwd/random.py", "raise SystemExit('the working directory is on the path')\n")
+    uses = written(workspace, "script/uses.py", "import random; print(random.__name__)")
+    told = same(workspace, [path, uses], PYTHONPATH="")
+    check((told.out == "random\n") == (version >= "3"), "%s with an empty PYTHONPATH: %s", path, told)
+    os.unlink(shadow)
+
+
 def every_python(workspace):
     other = os.path.dirname(written(workspace, "beside/module.py", "answer = 42\n"))
+    check(pythons(), "no interpreter here: nothing was shown")
     for version, path in sorted(pythons().items()):
+        half_set_paths(workspace, version, path)
         same(workspace, [path, "-c", kTell])
         for option in ["-S", "-E"] + (["-I"] if version >= "3" and version != "3.3" else []):
             same(workspace, [path, option, "-c", kTell])
