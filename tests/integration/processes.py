@@ -1,19 +1,48 @@
 #!/usr/bin/python3
 """torch imported late, forked and spawned children, DataLoader's workers, programs of their own: each operator of each is in the capture.
 
-    processes.py late | early       late: the capture runs before torch is there; early: torch and a forked child are there before the capture
+    processes.py late | early | launcher
+        late: the capture runs before torch is there; early: torch and a forked child are there before the capture
+        launcher: what has no torch forks workers that import it, before the capture: the modes of their calls are known
 """
+import collections
 import os
 import sys
 
-from harness import Node, Trace, check, kPython, kWorkloads, main
+from harness import Node, Trace, check, free_port, kPython, kWorkloads, main
 
 # beneath tests/, found by what harness adds to the path
 import children as workload
+import forked_workers
 from rsd.index import Job
+from rsd.shapes import kLevels
+
+kTorch = 1
 
 kNames = ["main", "main again", "thread", "forked", "child by fork", "child by spawn", "program"] + [
     "item by %s %d" % (method, n) for method in ("fork", "spawn") for n in range(workload.kItems)]
+
+
+def launcher(workspace):
+    node = Node(workspace, "node")
+    job = workspace.start("job", node.job_command(kPython, "-W", "ignore", os.path.join(kWorkloads, "forked_workers.py"), "--conditions", workspace.conditions),
+                          node.environment(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port())))
+    for rank in range(forked_workers.kWorkers):
+        workspace.await_condition("ready.%d" % rank, [job])
+    trace = Trace(workspace, [node], workspace.path("trace"))
+    workspace.announce("go")
+    workspace.await_condition("done", [job])
+    trace.end()
+    workspace.announce("leave")
+    job.wait()
+    node.stop()
+    read = Job(trace.output)
+    check(not read.problems(), "the reader: %s", "; ".join(read.problems()))
+    modes = collections.Counter(c.mode for c in read.calls if c.function in ("aten::neg", "aten::abs", "aten::add"))
+    check(modes == forked_workers.kCalls, "the calls' modes: %s, made %s", dict(modes), forked_workers.kCalls)
+    levels = [(kLevels[s.level], s.reason) for p in read.dumps[0].processes.values() for s in p.sources if s.id == kTorch and kLevels[s.level] != "Absent"]
+    check(levels == [("Full", "")] * forked_workers.kWorkers, "torch's levels: %s", levels)
+    print("%s: %s" % (variant, dict(modes)), flush=True)
 
 
 def test(workspace):
@@ -49,4 +78,4 @@ def test(workspace):
 
 
 variant = sys.argv[1] if len(sys.argv) > 1 else "late"
-main(test, "processes")
+main(launcher if variant == "launcher" else test, "processes")

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "inject/core/emit.hpp"
+#include "inject/core/segment_file.hpp"
 #include "inject/sources/torch/torch_source.hpp"
 
 namespace ringside::inject::torch {
@@ -67,8 +68,10 @@ extern "C" {
     return 1;
 }
 
-/// Where the capture word lies: bit 0 is on while a capture runs. Read it, never write it.
+/// Where the capture word lies: bit 0 is on while a capture runs. Read it, never write it. Who asks keeps the address: a forked child that was left
+/// without a segment gets it now, for until then the word is one that never changes.
 [[gnu::visibility("default")]] const void* ringside_capture_word() {
+    ringside::inject::make_pending_segment();
     return ringside::inject::capture_word_address();
 }
 
