@@ -30,6 +30,12 @@ public:
         } while (value != 0);
         return append(digits + at, sizeof digits - at);
     }
+    /// Takes off what was appended since it was so long.
+    void shorten(std::size_t length) {
+        if (length >= length_) return;
+        length_ = length;
+        bytes_[length_] = 0;
+    }
     void clear() {
         length_ = 0;
         bytes_[0] = 0;

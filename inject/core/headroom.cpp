@@ -12,8 +12,9 @@ namespace ringside::inject {
 
 namespace {
 
-// The numbers that are looked for stand in the first 1200 bytes of memory.stat; hooks run on small stacks.
-constexpr std::size_t kReadBytes = 1600;
+// A thread's first record may come from a signal handler on a stack of 8 KiB, most of which the kernel's own frame takes: one path and one small
+// buffer at a time.
+constexpr std::size_t kReadBytes = 128;
 constexpr std::uint64_t kLeastMargin = 4u << 20;
 constexpr std::uint64_t kMarginOfLimit = 32;
 constexpr int kMostLevels = 16;
@@ -29,47 +30,88 @@ struct Controller {
     const char* reclaimable;  ///< in memory.stat
 };
 constexpr Controller kControllers[] = {
-    {":", "", "/memory.max", "/memory.current", "\ninactive_file "},
+    {":", "", "/memory.max", "/memory.current", "inactive_file "},
     {"memory:", "/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
-     "\ntotal_inactive_file "},
+     "total_inactive_file "},
 };
 
-/// @return whether anything was read; the text is NUL-terminated
-bool read_text(const char* path, char (&text)[kReadBytes]) {
-    const FileDescriptor file{open(path, O_RDONLY | O_CLOEXEC)};
-    const ssize_t size = file ? read(file.get(), text, sizeof text - 1) : -1;
-    text[size > 0 ? size : 0] = 0;
-    return size > 0;
-}
+/// A file, a character at a time.
+class Characters {
+public:
+    explicit Characters(const char* path) : file_(open(path, O_RDONLY | O_CLOEXEC)) {}
 
+    /// @return 0 at the end, and where there is no file
+    char next() {
+        if (at_ == size_) {
+            const ssize_t size = file_ ? read(file_.get(), bytes_, sizeof bytes_) : -1;
+            at_ = 0;
+            size_ = size > 0 ? static_cast<std::size_t>(size) : 0;
+        }
+        return at_ != size_ ? bytes_[at_++] : 0;
+    }
+    /// Goes to the line that begins so, behind what it begins with.
+    /// @param after  where the text stands: 0 at the line's begin, else behind this character's first
+    bool find_line(const char* text, char after) {
+        for (char c = next(); c != 0;) {
+            while (after != 0 && c != after && c != '\n' && c != 0) c = next();
+            if (after != 0 && c == after) c = next();
+            const char* wanted = text;
+            for (; *wanted != 0 && c == *wanted; ++wanted) c = next();
+            if (*wanted == 0) {
+                first_ = c;
+                return true;
+            }
+            while (c != '\n' && c != 0) c = next();
+            if (c != 0) c = next();
+        }
+        return false;
+    }
+    /// The first character behind what find_line() has found.
+    char first() const { return first_; }
+
+private:
+    FileDescriptor file_;
+    char bytes_[kReadBytes];
+    std::size_t at_ = 0;
+    std::size_t size_ = 0;
+    char first_ = 0;
+};
+
+/// @param c  its first character
 /// @return false where there is no number ("max")
-bool parse(const char* text, std::uint64_t& value) {
+bool parse(Characters& text, char c, std::uint64_t& value) {
     value = 0;
-    const char* at = text;
-    for (; *at >= '0' && *at <= '9'; ++at)
-        value = value * 10 + static_cast<std::uint64_t>(*at - '0');
-    return at != text;
+    if (c < '0' || c > '9') return false;
+    for (; c >= '0' && c <= '9'; c = text.next())
+        value = value * 10 + static_cast<std::uint64_t>(c - '0');
+    return true;
 }
 
-bool read_number(const Path& folder, const char* name, std::uint64_t& value) {
-    char text[kReadBytes];
-    Path path;
-    path.append(folder.c_str()).append(name);
-    return read_text(path.c_str(), text) && parse(text, value);
+bool read_number(const char* path, std::uint64_t& value) {
+    Characters text(path);
+    return parse(text, text.next(), value);
 }
 
-std::uint64_t reclaimable(const Path& folder, const Controller& controller) {
-    char text[kReadBytes];
-    Path path;
-    path.append(folder.c_str()).append("/memory.stat");
+/// @param folder  of a group; has its length again afterwards
+bool read_number(Path& folder, const char* name, std::uint64_t& value) {
+    const std::size_t length = folder.length();
+    folder.append(name);
+    const bool found = read_number(folder.c_str(), value);
+    folder.shorten(length);
+    return found;
+}
+
+std::uint64_t reclaimable(Path& folder, const Controller& controller) {
+    const std::size_t length = folder.length();
+    folder.append("/memory.stat");
+    Characters text(folder.c_str());
+    folder.shorten(length);
     std::uint64_t value = 0;
-    const char* at =
-        read_text(path.c_str(), text) ? std::strstr(text, controller.reclaimable) : nullptr;
-    if (at != nullptr) parse(at + std::strlen(controller.reclaimable), value);
-    return value;
+    return text.find_line(controller.reclaimable, 0) && parse(text, text.first(), value) ? value
+                                                                                         : 0;
 }
 
-bool level_allows(const Path& folder, const Controller& controller, std::uint64_t bytes) {
+bool level_allows(Path& folder, const Controller& controller, std::uint64_t bytes) {
     std::uint64_t limit = 0, usage = 0;
     if (!read_number(folder, controller.limit, limit) ||
         !read_number(folder, controller.usage, usage)) {
@@ -83,35 +125,25 @@ bool level_allows(const Path& folder, const Controller& controller, std::uint64_
     return usage < limit && limit - usage >= wanted;
 }
 
-/// The process's own group below the mount, without the trailing newline; false where it is in none.
-bool own_group(const char* membership, const Controller& controller, Path& group) {
-    const std::size_t length = std::strlen(controller.line);
-    for (const char* line = membership; *line != 0;) {
-        const char* end = std::strchr(line, '\n');
-        if (end == nullptr) end = line + std::strlen(line);
-        const char* colon =
-            static_cast<const char*>(std::memchr(line, ':', static_cast<std::size_t>(end - line)));
-        if (colon != nullptr && std::strncmp(colon + 1, controller.line, length) == 0) {
-            const char* path = colon + 1 + length;
-            group.append(path, static_cast<std::size_t>(end - path));
-            return true;
-        }
-        line = *end != 0 ? end + 1 : end;
-    }
-    return false;
+/// Appends the process's own group; false where it is in none.
+bool append_own_group(const char* membership, const Controller& controller, Path& folder) {
+    Characters text(membership);
+    if (!text.find_line(controller.line, ':')) return false;
+    for (char c = text.first(); c != '\n' && c != 0; c = text.next()) folder.append(&c, 1);
+    return true;
 }
 
 /// A group and all above it, up to the mount. In a container the path may be the host's: then the mount itself is the group.
-bool levels_allow(const Path& mount, const Path& group, const Controller& controller,
+/// @param folder  mount and group
+bool levels_allow(Path& folder, std::size_t mount_length, const Controller& controller,
                   std::uint64_t bytes) {
-    std::size_t length = group.length();
+    std::size_t length = folder.length();
     for (int level = 0; level < kMostLevels; ++level) {
-        while (length > 0 && group.c_str()[length - 1] == '/') --length;
-        Path folder;
-        folder.append(mount.c_str()).append(group.c_str(), length);
+        while (length > mount_length && folder.c_str()[length - 1] == '/') --length;
+        folder.shorten(length);
         if (!level_allows(folder, controller, bytes)) return false;
-        if (length == 0) return true;
-        while (length > 0 && group.c_str()[length - 1] != '/') --length;
+        if (length <= mount_length) return true;
+        while (length > mount_length && folder.c_str()[length - 1] != '/') --length;
     }
     return true;
 }
@@ -119,13 +151,13 @@ bool levels_allow(const Path& mount, const Path& group, const Controller& contro
 }  // namespace
 
 bool cgroups_allow(std::uint64_t bytes, const char* mount, const char* membership) {
-    char groups[kReadBytes];
-    if (!read_text(membership, groups)) return true;
+    Path folder;
     for (const Controller& controller : kControllers) {
-        Path folder, group;
+        folder.clear();
         folder.append(mount).append(controller.folder);
-        if (own_group(groups, controller, group) && !group.cut() &&
-            !levels_allow(folder, group, controller, bytes)) {
+        const std::size_t mount_length = folder.length();
+        if (append_own_group(membership, controller, folder) && !folder.cut() &&
+            !levels_allow(folder, mount_length, controller, bytes)) {
             return false;
         }
     }

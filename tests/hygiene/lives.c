@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -23,6 +25,7 @@
 extern char** environ;
 
 enum { kRanges = 20, kThreads = 8, kRounds = 25, kSpawns = 100 };
+enum { kMinimalSignalStack = 51 };  // AT_MINSIGSTKSZ, which older headers lack
 
 static void work(const char* name, int count) {
     for (int i = 0; i < count; ++i) {
@@ -193,12 +196,61 @@ static void in_handler(int number) {
     ++handled;
 }
 
-static int live_signals(void) {
-    static char stack[1 << 16];
-    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+enum { kUntouched = 0x5a };
+/// What the kernel puts on a handler's stack is up to 3.6 KiB where registers are of 512 bits.
+struct SmallStack {
+    size_t bytes;
+    unsigned char* lowest;  // below it: nothing
+};
+
+/// As small as programs have them, and a page that nobody may touch beneath.
+static struct SmallStack use_small_stack(void) {
+    const size_t page = 4096, frame = getauxval(kMinimalSignalStack);
+    struct SmallStack stack = {
+        frame + page > 2 * page ? (frame + 2 * page - 1) / page * page : 2 * page, NULL};
+    unsigned char* memory =
+        mmap(NULL, page + stack.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory, page, PROT_NONE) != 0) exit(9);
+    stack.lowest = memory + page;
+    memset(stack.lowest, kUntouched, stack.bytes);
+    const stack_t alternate = {.ss_sp = stack.lowest, .ss_size = stack.bytes};
     sigaltstack(&alternate, NULL);
-    struct sigaction action = {.sa_handler = in_handler, .sa_flags = SA_ONSTACK | SA_RESTART};
+    return stack;
+}
+
+static void nothing_in_handler(int number) {
+    (void)number;
+}
+
+static size_t used_of(struct SmallStack stack) {
+    size_t untouched = 0;
+    while (untouched < stack.bytes && stack.lowest[untouched] == kUntouched) ++untouched;
+    return stack.bytes - untouched;
+}
+
+/// A thread whose first record is a handler's.
+static void* first_in_handler(void* unused) {
+    (void)unused;
+    const struct SmallStack stack = use_small_stack();
+    raise(SIGUSR1);
+    const size_t frame = used_of(stack);
+    raise(SIGUSR2);
+    fprintf(stderr, "stack %zu %zu %zu\n", stack.bytes, frame, used_of(stack));
+    return NULL;
+}
+
+static int live_signals(void) {
+    struct sigaction action = {.sa_handler = nothing_in_handler,
+                               .sa_flags = SA_ONSTACK | SA_RESTART};
+    sigaction(SIGUSR1, &action, NULL);
+    action.sa_handler = in_handler;
+    sigaction(SIGUSR2, &action, NULL);
+    pthread_t early;
+    pthread_create(&early, NULL, first_in_handler, NULL);
+    pthread_join(early, NULL);
+    use_small_stack();
     sigaction(SIGALRM, &action, NULL);
+    // Not before: what runs over a stack ends by it.
     sigaction(SIGSEGV, &action, NULL);
     struct itimerval often = {{0, 200}, {0, 200}};
     setitimer(ITIMER_REAL, &often, NULL);

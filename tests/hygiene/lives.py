@@ -7,6 +7,7 @@ from cases import Captured, check, kLives, left_in, run, same
 
 kRanges, kThreads, kRounds, kSpawns = 20, 8, 25, 100
 kExited = 1  # schema's Fate
+kMostStack = 4096
 
 
 def traced(workspace, mode, expected, status=0, **more):
@@ -75,7 +76,9 @@ def thread_ends(workspace):
 def signal_handlers(workspace):
     captured = Captured(workspace, [kLives, "signals"])
     check(captured.result.out == "errno kept 1\n", "in a handler: %s", captured.result)
-    in_main, in_handler = (int(word) for word in captured.result.err.split()[1:])
+    (stack, frame, used), (in_main, in_handler) = (map(int, line.split()[1:]) for line in captured.result.err.splitlines())
+    check(used - frame <= kMostStack, "a thread's first record takes %d bytes of its handler's stack", used - frame)
+    print("a first record in a handler: %d bytes of its stack of %d, beside %d of the kernel and the handler" % (used - frame, stack, frame), flush=True)
     counts = captured.counts()
     check(counts["main"] == in_main, "main has made %d ranges, %d are there", in_main, counts["main"])
     check(0 < counts["handler"] <= in_handler, "handlers have made %d ranges, %d are there", in_handler, counts["handler"])
