@@ -110,19 +110,37 @@ static int live_raw_fork(void) {
     return 0;
 }
 
+/// A child in its parent's memory, which calls hooks there before it goes on: as code that is instrumented throughout does.
+static int run_vforked(const char* self, int i) {
+    const pid_t child = vfork();
+    if (child == 0) {
+        work("vforked", 2);
+        if (i % 3 == 0) _exit(i);
+        if (i % 3 == 1) execl("/nowhere", "nowhere", (char*)NULL);
+        if (i % 3 == 1) _exit(i);
+        execl(self, self, "nothing", (char*)NULL);
+        _exit(99);
+    }
+    return ended(child);
+}
+
+/// Its first record is its child's.
+static void* vfork_first(void* self) {
+    run_vforked(self, 2);
+    work("thread", kRanges);
+    return NULL;
+}
+
 static int live_vfork(const char* self) {
+    pthread_t early;
+    pthread_create(&early, NULL, vfork_first, (void*)self);
+    pthread_join(early, NULL);
     for (int i = 0; i < kRounds; ++i) {
+        ringside_range_push("around");
         work("parent", 1);
-        const pid_t child = vfork();
-        if (child == 0) {
-            if (i % 3 == 0) _exit(i);
-            if (i % 3 == 1) execl("/nowhere", "nowhere", (char*)NULL);
-            if (i % 3 == 1) _exit(i);
-            execl(self, self, "nothing", (char*)NULL);
-            _exit(99);
-        }
-        const int status = ended(child);
+        const int status = run_vforked(self, i);
         if (status != (i % 3 == 2 ? 0 : i)) printf("vfork %d: %d\n", i, status);
+        ringside_range_pop();
     }
     work("parent", kRanges);
     puts("vfork");

@@ -48,7 +48,15 @@ def raw_fork(workspace):
 
 
 def vfork(workspace):
-    traced(workspace, "vfork", {"parent": kRounds + kRanges})
+    """The child calls hooks in its parent's memory. It has its parent's lane, and where there is none it gets none: that would be its parent's, with its
+    own thread's number."""
+    captured = traced(workspace, "vfork", {"parent": kRounds + kRanges, "around": kRounds, "thread": kRanges, "vforked": 2 * kRounds})
+    (pid,) = {p.pid for p in captured.processes.values() if p.index in {r.process for r in captured.ranges}}
+    threads = {name: {r.tid for r in captured.ranges if r.name == name} for name in ("parent", "around", "vforked", "thread")}
+    check(threads["parent"] == threads["around"] == threads["vforked"] == {pid} and len(threads["thread"]) == 1 and pid not in threads["thread"], "on whose lanes: %s of %d", threads, pid)
+    around = [r for r in captured.ranges if r.name == "around"]
+    inside = [sum(a.begin <= r.begin and r.end <= a.end for r in captured.ranges if r.name == "parent") for a in around]
+    check(inside == [1] * kRounds, "parent's ranges in the ranges around: %s", inside)
 
 
 def spawn(workspace):
