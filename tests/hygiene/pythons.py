@@ -7,7 +7,10 @@ import glob
 import os
 import subprocess
 
-from cases import Captured, check, compile_c, kPython, outcome, preloaded, run, same, skip, written
+from cases import Captured, Node, check, compile_c, kPython, outcome, preloaded, run, same, skip, written
+from harness import Trace, kWorkloads
+
+from rsd.index import Job
 
 # What an interpreter can tell of itself; parses on 2.7.
 kTell = ("import os, sys\nprint(sys.version_info[:2], sys.path, os.environ.get('PYTHONPATH'), sorted(sys.modules), [type(f).__name__ for f in sys.meta_path if "
@@ -104,10 +107,50 @@ def namespace_with_a_thread(workspace):
     print("RINGSIDE_THREAD=0: %s as without the shim; with the helper thread %s" % (without.out.strip(), helped.out.strip()), flush=True)
 
 
-def no_helper_thread(workspace):
-    """A capture that runs at load is attached without it, and no operator is missed."""
+def need_torch():
     if subprocess.run([kPython, "-c", "import torch"], capture_output=True).returncode != 0:
         skip("%s has no torch" % kPython)
+
+
+# A capture begins while it waits for "go". Nobody looks at it then but the program's own next look-up, here that of dlopen(); a second capture's is dlsym()'s.
+kLate = """
+import ctypes, sys
+sys.path.insert(0, %r)
+import conditions, torch
+library = ctypes.CDLL(None)
+for number, look in enumerate((lambda: ctypes.CDLL(None), lambda: getattr(library, "getpid"))):
+    conditions.announce(sys.argv[1], "ready.%%d" %% number)
+    conditions.await_condition(sys.argv[1], "go.%%d" %% number)
+    torch.zeros(3)
+    look()
+    for _ in range(7): torch.ones(3)
+    conditions.announce(sys.argv[1], "done.%%d" %% number)
+    conditions.await_condition(sys.argv[1], "next.%%d" %% number)
+    look()
+"""
+
+
+def late_without_helper_thread(workspace):
+    """A capture that begins later starts at the next look-up, and ends as any other."""
+    need_torch()
+    node = Node(workspace, "node")
+    job = workspace.start("job", node.job_command(kPython, "-c", kLate % kWorkloads, workspace.conditions), node.environment(RINGSIDE_THREAD="0"))
+    for number in range(2):
+        workspace.await_condition("ready.%d" % number, [job])
+        trace = Trace(workspace, [node], workspace.path("trace-%d" % number))
+        workspace.announce("go.%d" % number)
+        workspace.await_condition("done.%d" % number, [job])
+        told = trace.end(expect=None)
+        names = [r.name for r in Job(trace.output).events[0].ranges]
+        check(names.count("aten::ones") == 7 and "aten::zeros" not in names, "capture %d: %s; %s", number, names, told["processes"])
+        workspace.announce("next.%d" % number)
+    job.wait()
+    node.stop()
+
+
+def no_helper_thread(workspace):
+    """A capture that runs at load is attached without it, and no operator is missed."""
+    need_torch()
     code = "import torch, os\nfor _ in range(7): torch.ones(3)\nprint(sorted(open('/proc/self/task/%s/comm' % t).read() for t in os.listdir('/proc/self/task')))"
     captured = Captured(workspace, [kPython, "-c", code], RINGSIDE_THREAD="0")
     check(captured.counts()["aten::ones"] == 7, "%s operators", dict(captured.counts()))
@@ -115,4 +158,5 @@ def no_helper_thread(workspace):
 
 
 run({"every_python": every_python, "virtual_environment": virtual_environment, "fork_with_a_thread": fork_with_a_thread,
-     "namespace_with_a_thread": namespace_with_a_thread, "no_helper_thread": no_helper_thread})
+     "namespace_with_a_thread": namespace_with_a_thread, "no_helper_thread": no_helper_thread,
+     "late_without_helper_thread": late_without_helper_thread})
