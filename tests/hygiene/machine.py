@@ -3,12 +3,15 @@
 
     machine.py CASE
 """
+import collections
 import os
 import shutil
 import subprocess
 
 from cases import (Captured, bare, check, compile_c, kCommand, kHere, kLives, kPython, kShim, left_in, need, outcome, preloaded, run, same, skip,
                    written)
+
+from rsd.index import Job
 
 kLivesSource = os.path.join(kHere, "lives.c")
 kHello = "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 3; }\n"
@@ -66,13 +69,18 @@ def musl(workspace):
     same(workspace, [hello])
     check(same(workspace, [loader, library]) == (4, "1 7 0\n", ""), "loading a library goes wrong without us, too")
     same(workspace, ["sh", "-c", "%s; %s %s; echo $?" % (hello, loader, library)])
-    ran = workspace.ringside("run", "-o", workspace.path("out-musl"), "--", hello, expect=3, environment=dict(bare(), RINGSIDE_DIR=workspace.root))
-    check(ran.out() == "hello\n" and "musl" in ran.err(), "ringside run: %s %s", ran.out(), ran.err())
+    execute = compile_c(workspace, written(workspace, "exec.c", kExec), "execute", compiler="musl-gcc")
+    for name, words, status, out, ranges in (("itself", [hello], 3, "hello\n", {}), ("its-child", [execute, kLives, "below"], 0, "below\n", {"below": 20})):
+        output = workspace.path("out-" + name)
+        ran = workspace.ringside("run", "-o", output, "--", *words, expect=status, environment=dict(bare(), RINGSIDE_DIR=workspace.root))
+        check(ran.out() == out and "musl" in ran.err(), "ringside run %s: %s %s", name, ran.out(), ran.err())
+        found = collections.Counter(r.name for r in Job(output).events[0].ranges)
+        check(found == ranges, "ringside run %s: %s, expected %s", name, found, ranges)
 
 
 def other_preloads(workspace):
-    """Before and after us, each with programs that use what it replaces."""
-    tried = []
+    """Before and after us, each with programs that use what it replaces, and in a capture with ranges and forks."""
+    tried, recorded = [], 0
     for library in ("libeatmydata.so", "libeatmydata/libeatmydata.so", "libjemalloc.so.2", "coreutils/libstdbuf.so", "libfakeroot/libfakeroot-sysv.so", "libasan.so.8"):
         path = next((p for p in (kLibraries + library, "/usr/libexec/" + library) if os.path.exists(p)), None)
         if path is None:
@@ -83,6 +91,11 @@ def other_preloads(workspace):
             for argv in (["sort", "--parallel=2", "/etc/services"], ["bash", "-c", "echo a | tr a b; (exit 3); echo $?"], [kLives, "fork"], [kLives, "threads"],
                          ["/usr/bin/python3", "-c", "import os\np = os.fork()\nif not p: os._exit(2)\nprint(os.wait()[1] >> 8)"]):
                 same(workspace, argv, preload=preload, beside=path, ASAN_OPTIONS="detect_leaks=0")
+            captured = Captured(workspace, [kLives, "fork"], name="beside-%d" % recorded, status=None, LD_PRELOAD=preload, ASAN_OPTIONS="detect_leaks=0")
+            check(captured.result.out == outcome([kLives, "fork"], bare(), workspace).out and captured.counts() == {"parent": 40, "child": 20, "grandchild": 20},
+                  "%s in a capture: %s %s", preload, captured.result, captured.counts())
+            check(len({p.pid for p in captured.processes.values()}) == 3, "%s: the children are not processes of their own", preload)
+            recorded += 1
         tried.append(library)
     if not tried:
         skip("none of the libraries that it tries is here (Debian packages eatmydata, libjemalloc2, fakeroot)")

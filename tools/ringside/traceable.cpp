@@ -123,11 +123,11 @@ TraceCheck check_elf(const std::string& name, const std::string& bytes) {
         }
         const std::string loader = bytes.substr(segment.p_offset, segment.p_filesz).c_str();
         if (loader.find("ld-musl") != std::string::npos) {
-            return {Traceability::kMustNotLoad,
+            // Its loader does load the shim, which does nothing beside another C library than glibc; children inherit the preload.
+            return {Traceability::kUnreached,
                     name +
-                        " is linked to musl, whose loader can't load a "
-                        "library built for glibc; it runs without"
-                        " being recorded",
+                        " is linked to musl, where nothing can be recorded; nothing of it will be,"
+                        " its children of glibc may be",
                     "musl"};
         }
         return {};

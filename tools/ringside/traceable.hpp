@@ -1,6 +1,6 @@
 // Can a preloaded library reach this program at all? Looks at the file before it is started, since a preload that the dynamic loader
-// ignores (static, setuid) records nothing without a word, and one that it can't load (musl), or that another library suffers only behind
-// itself (AddressSanitizer), would keep the program from starting.
+// ignores (static, setuid), or beside a C library that it does not know (musl), records nothing without a word, and one that another library
+// suffers only behind itself (AddressSanitizer) would keep the program from starting.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace ringside::tools {
 
 enum class Traceability {
     kYes,
-    kUnreached,   ///< the loader ignores the preload: the program runs, nothing of it is recorded
+    kUnreached,  ///< the preload is ignored, or does nothing: the program runs, nothing of it is recorded, its children may be
     kMustNotLoad  ///< the preload would keep the program from starting: it is run without
 };
 
