@@ -17,6 +17,7 @@ from rsd.index import Job
 
 kPlace = "/srv/tools/rs"
 kShimThere = kPlace + "/lib/ringside/libringside_inject.so"
+kWrapThere = kPlace + "/bin/ringside-wrap"
 kOfUs = re.compile(r"LD_PRELOAD|LD_LIBRARY_PATH|RINGSIDE_|CUDA_|NVTX_|INTEL_|PYTHONPATH")
 kSteps = 500
 kUsersLibraries = "/tmp/libraries of the user"
@@ -111,37 +112,53 @@ def environment(there):
     print("it inherits %s" % " ".join(sorted(changed) + ["LD_PRELOAD"]), flush=True)
 
 
-def trace_there(there):
-    """`ringside trace` over a program that runs already, with an agent of the bundle; all paths are the defaults."""
-    for name in ("conditions.py", "steps.py"):
-        shutil.copy(os.path.join(kWorkloads, name), there.path("/tmp"))
-    folder = "/tmp/conditions"
+def traced_steps(there, name, program, agent=()):
+    """`ringside trace` over a program that runs already: of its steps exactly those that it makes in the capture. All paths are the defaults."""
+    for script in ("conditions.py", "steps.py"):
+        shutil.copy(os.path.join(kWorkloads, script), there.path("/tmp"))
+    folder = "/tmp/conditions-" + name
     os.makedirs(there.path(folder))
     os.chmod(there.path(folder), 0o777)
-    reading, writing = os.pipe()
     workspace = there.workspace
-    agent = workspace.start("agent", there.words("ringside", "agent", "--ready-fd", str(writing)), there.environment(), pass_fds=(writing,))
-    os.close(writing)
-    with os.fdopen(reading) as ready:
-        check(ready.readline() == "ready\n", "the agent is not ready:\n%s", agent.tail())
-    program = workspace.start("steps", there.words("LD_PRELOAD=" + kShimThere, "python3", "/tmp/steps.py", folder, str(kSteps)), there.environment())
-    wait_until("the program", lambda: conditions.holds(there.path(folder), "ready"), children=[program, agent])
-    trace = workspace.start("trace", there.words("ringside", "trace", "--duration", "60s", "-o", "/tmp/traced"), there.environment())
-    wait_until("the capture", lambda: "capturing" in trace.err(), children=[trace, agent])
+    running = workspace.start(name, there.words(*program, "python3", "/tmp/steps.py", folder, str(kSteps)), there.environment())
+    children = [running, *agent]
+    wait_until("the program", lambda: conditions.holds(there.path(folder), "ready"), children=children)
+    trace = workspace.start("trace-" + name, there.words("ringside", "trace", "--duration", "60s", "-o", "/tmp/traced-" + name), there.environment())
+    wait_until("the capture", lambda: "capturing" in trace.err(), children=[trace, *children])
     conditions.announce(there.path(folder), "go")
-    wait_until("its steps", lambda: conditions.holds(there.path(folder), "stepped"), children=[program, agent])
+    wait_until("its steps", lambda: conditions.holds(there.path(folder), "stepped"), children=children)
     trace.send(2)
     trace.wait()
     conditions.announce(there.path(folder), "leave")
-    program.wait()
+    running.wait()
+    found = counts_of(judged(there, "/tmp/traced-" + name))
+    check(found == {"bullseye step": kSteps}, "the program has made %d steps in the capture: %s", kSteps, found)
+    print("%s: %s" % (name, found), flush=True)
+
+
+def trace_there(there):
+    """With an agent of the bundle, and the preload by hand."""
+    reading, writing = os.pipe()
+    agent = there.workspace.start("agent", there.words("ringside", "agent", "--ready-fd", str(writing)), there.environment(), pass_fds=(writing,))
+    os.close(writing)
+    with os.fdopen(reading) as ready:
+        check(ready.readline() == "ready\n", "the agent is not ready:\n%s", agent.tail())
+    traced_steps(there, "steps", ["LD_PRELOAD=" + kShimThere], [agent])
     agent.send(15)
     agent.wait()
-    found = counts_of(judged(there, "/tmp/traced"))
-    check(found == {"bullseye step": kSteps}, "the program has made %d steps in the capture: %s", kSteps, found)
-    print("trace: %s" % found, flush=True)
 
 
-kCases = {"glibc": glibc, "run": run_there, "environment": environment, "trace": trace_there}
+def wrap_there(there):
+    """`ringside-wrap CMD` alone, without a launcher: it brings the agent, and takes it away again; the command is as without it."""
+    script = "echo out; echo err >&2; cat /proc/self/maps | grep -o '%s.*' | sort -u; exit 5" % kPlace
+    ran = there.run("wrapped", kWrapThere, "sh", "-c", script, expect=5)
+    check(ran.out().splitlines() == ["out", kShimThere] and ran.err() == "err\n", "the wrapped command says %s", ran.tail())
+    wait_until("the first agent's end", lambda: there.processes() == [])
+    traced_steps(there, "wrapped-steps", [kWrapThere])
+    wait_until("the agent's end", lambda: there.processes() == [])
+
+
+kCases = {"glibc": glibc, "run": run_there, "environment": environment, "trace": trace_there, "wrap": wrap_there}
 
 
 def those(cases):
