@@ -1,20 +1,18 @@
 #!/usr/bin/python3
 """gloo's collectives are ranges with their process group and sequence number: in that order each rank's own log has them, and both ranks agree.
 
-    collectives.py named | nameless
+    collectives.py
 
-A torch that does not name its groups (1.13: nameless) begins each group's sequence at a number of its own: they tell the groups apart there.
+1.13 begins each group's numbers at one of its own.
 """
 import collections
 import json
 import os
-import sys
 
 from harness import check, kPython, kWorkloads, main
 from rsd.index import Job
 
 kRanks = 2
-kApart = 1000  # sequence numbers of one group lie closer together
 
 
 def groups_of(ranges):
@@ -22,12 +20,7 @@ def groups_of(ranges):
     named = collections.defaultdict(list)
     for r in ranges:
         named[r.attributes.category].append((r.payload, r.name))
-    found = []
-    for rows in named.values():
-        rows.sort()
-        begun = [i for i, row in enumerate(rows) if i == 0 or row[0] - rows[i - 1][0] > kApart] + [len(rows)]
-        found += [rows[a:b] for a, b in zip(begun, begun[1:])]
-    return found
+    return [sorted(rows) for rows in named.values()]
 
 
 def test(workspace):
@@ -58,9 +51,8 @@ def test(workspace):
         check(told == logs[0] == logs[1], "in the dump %s, in the ranks' logs %s", told, logs)
     check(sorted(seen[0]) == sorted(seen[1]), "the ranks have different sequences: %s", seen)
     named = {r.attributes.category for r in events.ranges if r.name.startswith("gloo:")}
-    check(len(named) == 2 if variant == "named" else named == {""}, "the groups' names: %s", named)
-    print("%d collectives of %d groups (%s) at both ranks" % (sum(map(len, seen[0])), len(seen[0]), ", ".join(sorted(named)) or "without names"), flush=True)
+    check(len(named) == 2 and "" not in named, "the groups' names: %s", named)
+    print("%d collectives of %d groups (%s) at both ranks" % (sum(map(len, seen[0])), len(seen[0]), ", ".join(sorted(named))), flush=True)
 
 
-variant = sys.argv[1] if len(sys.argv) > 1 else "named"
 main(test, "collectives")
