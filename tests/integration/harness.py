@@ -44,7 +44,7 @@ class Failed(Exception):
 
 
 class OffInTime(Failed):
-    """A duration is off. A busy machine alone can do that, so main() tries again, aloud; three times off is a failure."""
+    """A duration is off. A busy machine alone can do that, so main() tries again, aloud; kAttempts times off is a failure."""
 
 
 def check(holds, message, *values, failure=Failed):
