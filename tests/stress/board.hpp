@@ -66,10 +66,11 @@ public:
     }
 
     /// Calls `mark(payload)` or `range(payload)` for each of `count` records; none any more once the log is full.
+    /// @return whether all of them were made
     template <typename Mark, typename Range>
-    void record(std::uint32_t count, Mark mark, Range range) {
+    bool record(std::uint32_t count, Mark mark, Range range) {
         for (std::uint32_t i = 0; i < count; ++i) {
-            if (!write(number_, ticks())) return;
+            if (!write(number_, ticks())) return false;
             const std::uint64_t payload = std::uint64_t{thread_} << 32 | number_;
             if (number_++ % 2 == 0) {
                 mark(payload);
@@ -77,6 +78,7 @@ public:
                 range(payload);
             }
         }
+        return true;
     }
     /// After the last record, for now or for ever.
     void rest() { write(kRests, ticks()); }

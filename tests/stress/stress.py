@@ -7,19 +7,22 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-from harness import Node, check, kBuild, kCommand, kOfTheJobDirectory, kShim, main, wait_until
+from harness import Node, check, kBuild, kCommand, kOfTheJobDirectory, kPython, kShim, main, wait_until
 
 from account import Account, tried_records
 from board import Board
 
+kHere = os.path.dirname(os.path.abspath(__file__))
 kStress = os.environ.get("RINGSIDE_STRESS", os.path.join(kBuild, "tests", "stress"))
 kSteady = 2
 kCapturesARound = 3
 kResting = 3 + 4 * kSteady  # threads that go through all rounds
+kTorchResting = 2  # the same of torch_churn.py
 # A leak of one page a capture, a process or a thread is more within half an hour, of one a process within a minute.
 kMostGrowth = {"descriptors": 0, "threads": 0, "mappings": 24, "KiB": 6 * 1024}
 # What allocators keep is the most that was ever needed: it is reached early. What grows after that is lost.
@@ -40,16 +43,25 @@ class Stress:
         self.node = Node(workspace, "node", extra=["--first-lane-kib", "64", "--most-lane-kib", "128"])
         words = [os.path.join(kStress, "churn"), "root", self.board.path, os.path.join(kStress, "libplugin.so"), str(kSteady)]
         self.root = workspace.start("churn", ["env", "LD_PRELOAD=" + kShim, *words], self.node.environment())
+        self.torch = None
+        if subprocess.run([kPython, "-c", "import torch"], capture_output=True).returncode == 0:
+            words = [kPython, "-W", "ignore", os.path.join(kHere, "torch_churn.py"), "steady", self.board.path, os.path.join(kStress, "libtorch_plugin.so")]
+            self.torch = workspace.start("torch-churn", ["env", "LD_PRELOAD=" + kShim, *words], self.node.environment())
+        else:
+            print("%s has no torch: this is without it" % kPython, flush=True)
+        self.programs = [self.root] + [self.torch] * (self.torch is not None)
+        self.own_children = len(workspace.children)
         self.at_rest()
-        self.steady = [int(line.split()[1]) for line in self.root.out().splitlines()]
+        self.steady = [int(line.split()[1]) for line in self.root.out().splitlines()] + [one.pid for one in self.programs[1:]]
         self.captures = 0
         self.totals = {}
         self.pids = {}  # of each thread that records
 
     def at_rest(self):
-        wait_until("the churn to rest", lambda: self.board.resting() == kResting, children=[self.root, self.node.agent])
+        resting = kResting + kTorchResting * (self.torch is not None)
+        wait_until("the churn to rest", lambda: self.board.resting() == resting, children=[*self.programs, self.node.agent])
         # The dead's segments go; what lives has one each.
-        wait_until("the segments of the dead to go", lambda: len(self.node.segments()) <= 1 + kSteady, children=[self.node.agent])
+        wait_until("the segments of the dead to go", lambda: len(self.node.segments()) <= kSteady + len(self.programs), children=[self.node.agent])
 
     def round(self):
         """Captures while everything goes on; then rest, and every record of the round is accounted for."""
@@ -62,16 +74,16 @@ class Stress:
         tried = tried_records(self.board.log(), self.pids)
         self.board.empty()
         for output, pids in outputs:
-            account = Account(output, tried, pids)
+            account = Account(output, tried, pids, self.torch and (not pids or self.torch.pid in pids) and self.torch.pid)
             account.check()
             for name, count in account.totals().items():
                 self.totals[name] = self.totals.get(name, 0) + count
             shutil.rmtree(output)
         shutil.rmtree(self.workspace.path("output", "node"), ignore_errors=True)
-        for child in self.workspace.children[2:]:
+        for child in self.workspace.children[self.own_children:]:
             os.unlink(child.out_path)
             os.unlink(child.err_path)
-        del self.workspace.children[2:]
+        del self.workspace.children[self.own_children:]
 
     def capture(self):
         self.captures += 1
@@ -82,7 +94,7 @@ class Stress:
         duration = "60s" if ended_early else "%dms" % milliseconds
         child = self.workspace.start("trace-%d" % self.captures, [
             kCommand, "trace", "--hosts", self.node.endpoint, "--duration", duration, "-o", output, *(["--pid", str(chosen[0])] if chosen else [])])
-        wait_until("the capture", lambda: "capturing" in child.err() or child.process.poll() is not None, children=[self.node.agent, self.root])
+        wait_until("the capture", lambda: "capturing" in child.err() or child.process.poll() is not None, children=[self.node.agent, *self.programs])
         if stopped:  # rings run over meanwhile
             self.node.agent.send(signal.SIGSTOP)
             time.sleep(self.random.random() * 0.3)
@@ -100,8 +112,9 @@ class Stress:
 
     def end(self):
         self.board.go(2)
-        self.root.wait()
-        check(not self.root.err(), "the churn says: %s", self.root.err())
+        for program in self.programs:
+            program.wait()
+            check(not program.err(), "%s says: %s", program.name, program.err())
         wait_until("all segments to go", lambda: not self.node.segments(), children=[self.node.agent])
         self.node.stop()
         check(not self.node.agent.err(), "the agent says: %s", self.node.agent.err())
@@ -143,14 +156,14 @@ def stress(workspace):
         if rounds % kTellEvery == 0:
             print("round %d: %s" % (rounds, "; ".join(" ".join(map(str, sizes.values())) for sizes in it.sizes().values())), flush=True)
     last = it.sizes()
-    names = ["agent", "root"] + ["steady"] * kSteady
+    names = ["agent", "root"] + ["steady"] * kSteady + ["torch"]
     for name, pid in zip(names, first):
         print("%s: %s" % (name, ", ".join("%s %d -> %d" % (what, first[pid][what], last[pid][what]) for what in kMostGrowth)), flush=True)
     print("%d rounds, %d captures, %d processes, %d threads: %s" % (
         rounds, it.captures, it.board.lives(), it.board.threads(), ", ".join("%s %d" % item for item in it.totals.items())), flush=True)
     no_growth(first, last)
     it.end()
-    for kind in ("produced", "lost"):
+    for kind in ("produced", "lost", *["operators"] * (it.torch is not None)):
         check(it.totals[kind] > 0, "nothing %s: this has shown nothing", kind)
 
 
