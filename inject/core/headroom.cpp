@@ -47,7 +47,7 @@ public:
             at_ = 0;
             size_ = size > 0 ? static_cast<std::size_t>(size) : 0;
         }
-        return at_ != size_ ? bytes_[at_++] : 0;
+        return at_ != size_ ? bytes_[at_++] : '\0';
     }
     /// Goes to the line that begins so, behind what it begins with.
     /// @param after  where the text stands: 0 at the line's begin, else behind this character's first
