@@ -1,4 +1,4 @@
-"""The demo's three nodes: agents, workers, one capture, the table, the trace. Called by tools/demo from the project's root.
+"""The demo's three nodes: agents, workers, one capture, the table, the trace. Called by tools/demo, in its user's folder.
 
     demo_nodes.py OUTPUT_DIR
 
@@ -15,10 +15,12 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join("tests", "workloads"))
+kRoot = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+kWorkloads = os.path.join(kRoot, "tests", "workloads")
+sys.path.insert(0, kWorkloads)
 import conditions
 
-kBuild = os.environ.get("RINGSIDE_BUILD", "build")
+kBuild = os.environ.get("RINGSIDE_BUILD", os.path.join(kRoot, "build"))
 kCommand = os.path.join(kBuild, "tools", "ringside")
 kAgent = os.path.join(kBuild, "agent", "ringside-agent")
 kShim = os.path.abspath(os.path.join(kBuild, "inject", "libringside_inject.so"))
@@ -110,7 +112,7 @@ class Demo:
         for rank, (name, _, _) in enumerate(kNodes):
             environment = dict(os.environ, RINGSIDE_DIR=os.path.join(self.work, name), RINGSIDE_JOB="demo", LD_PRELOAD=kShim,
                                MASTER_ADDR="127.0.0.1", MASTER_PORT=self.port)
-            script = os.path.join("tests", "workloads", "recipe.py")
+            script = os.path.join(kWorkloads, "recipe.py")
             self.workers.append(self.start("worker%d" % rank, [sys.executable, script, "--rank", str(rank), "--conditions", self.told], environment))
         self.wait_for("start the workers", lambda: all(conditions.holds(self.told, "ready.%d" % rank) for rank in range(len(kNodes))), self.workers)
 
@@ -136,6 +138,7 @@ class Demo:
 
     def show(self, result):
         shown = os.path.relpath(self.output)
+        shown = self.output if shown.startswith("..") else shown
         trace = os.path.join(shown, "trace.json")
         if os.path.exists(trace):
             os.remove(trace)

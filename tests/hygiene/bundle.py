@@ -27,7 +27,9 @@ def unpacked(workspace):
     """A bullseye with the bundle: unpacked in one place, moved to another, its command linked to from PATH."""
     there = Bullseye(workspace)
     tarball = workspace.path("ringside.tar.gz")
-    made = workspace.run("bundle", [os.path.join(kSource, "tools", "bundle"), "--build", kBuild, "-o", tarball])
+    # From a folder of the user's: what is named lies there.
+    build = os.path.relpath(kBuild, workspace.path("cwd"))
+    made = workspace.run("bundle", [os.path.join(kSource, "tools", "bundle"), "--build", build, "-o", "../ringside.tar.gz"])
     check(made.out().splitlines()[-1] == tarball, "the last line is not the tarball: %s", made.out())
     os.makedirs(there.path("/opt/first"))
     os.makedirs(there.path(os.path.dirname(kPlace)))
