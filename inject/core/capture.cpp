@@ -43,6 +43,16 @@ constinit std::atomic<std::uint32_t> acted{0};
 constinit std::atomic<bool> hears_exit{false};
 // A source that loads or looks up something while it attaches comes back in through the exported stubs.
 __thread bool t_acting __attribute__((tls_model("initial-exec")));
+/// Nobody acts until the fork is over.
+__thread bool t_holds_for_fork __attribute__((tls_model("initial-exec")));
+
+/// @return whether the mutex is the caller's now
+bool wait_for_mutex(const ThreadFunctions& threads) {
+    timespec deadline{};
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += kGateWaitNs / schema::kNsPerSecond;
+    return threads.timed_lock(&mutex, &deadline) == 0;
+}
 
 bool enter(Place place) {
     if (t_acting || disabled.load(std::memory_order_relaxed)) return false;
@@ -52,10 +62,7 @@ bool enter(Place place) {
     if (place == Place::kHelper) {
         locked = pthread_mutex_lock(&mutex) == 0;
     } else if (place == Place::kOutsideLoader || place == Place::kFrameworkCall) {
-        timespec deadline{};
-        clock_gettime(CLOCK_REALTIME, &deadline);
-        deadline.tv_sec += kGateWaitNs / schema::kNsPerSecond;
-        locked = threads->timed_lock(&mutex, &deadline) == 0;
+        locked = wait_for_mutex(*threads);
     } else {
         locked = threads->try_lock(&mutex) == 0;
     }
@@ -224,7 +231,22 @@ bool turn_sources() {
     return again;
 }
 
+void hold_acting() {
+    const ThreadFunctions* threads = thread_functions();
+    if (t_acting || threads == nullptr) return;
+    const int saved_errno = errno;
+    t_holds_for_fork = wait_for_mutex(*threads);
+    errno = saved_errno;
+}
+
+void release_acting() {
+    if (!t_holds_for_fork) return;
+    t_holds_for_fork = false;
+    pthread_mutex_unlock(&mutex);
+}
+
 void reset_capture_after_fork() {
+    t_holds_for_fork = false;
     if (mutex_held.load(std::memory_order_relaxed) && !t_acting)
         disabled.store(true, std::memory_order_relaxed);
     mutex = PTHREAD_MUTEX_INITIALIZER;

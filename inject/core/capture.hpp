@@ -41,7 +41,16 @@ bool turn_sources();
 /// The word acted on last.
 std::uint32_t acted_word();
 
-/// After fork: nobody holds the mutex. Where somebody did, slots may be half-way: the child keeps them as they are.
+/// Before fork(): waits, a second at most, until nobody attaches or detaches, and keeps it so. Who does has a framework's locks (torch's of its callbacks),
+/// which a child would find taken for ever.
+/// @thread that which forks
+void hold_acting();
+
+/// After it, in the parent.
+/// @thread as hold_acting()
+void release_acting();
+
+/// After fork: nobody holds the mutex. Where somebody did, who could not be waited for, slots may be half-way: the child keeps them as they are.
 /// @thread the child's only one
 void reset_capture_after_fork();
 

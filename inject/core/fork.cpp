@@ -20,6 +20,17 @@ namespace ringside::inject {
 
 namespace {
 
+/// Who acts may walk: it is waited for first.
+void before() {
+    hold_acting();
+    hold_walks();
+}
+
+void in_parent() {
+    release_walks();
+    release_acting();
+}
+
 void in_child() {
     reset_walks_after_fork();
     const bool forgotten = forget_thread();
@@ -39,8 +50,7 @@ void in_child() {
 void watch_forks() {
     // Handlers before a fork run the last first, so that ours comes after whatever the job's wait for, and those after it the first first.
     // The last one tells the library by which handlers are taken back: ours stay.
-    if (__register_atfork != nullptr)
-        __register_atfork(hold_walks, release_walks, in_child, &g_process);
+    if (__register_atfork != nullptr) __register_atfork(before, in_parent, in_child, &g_process);
 }
 
 void watch_forks_for_helper() {

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "inject/core/capture.hpp"
 #include "inject/core/fork.hpp"
@@ -30,6 +32,7 @@ std::atomic<int> g_prepared{0};
 std::atomic<int> g_attached{0};
 std::atomic<int> g_detached{0};
 std::atomic<std::uint32_t> g_options{0};
+void (*g_while_attaching)() = nullptr;
 
 // A framework made of counters.
 const inject::Source kFake = {
@@ -40,6 +43,7 @@ const inject::Source kFake = {
     [](const inject::AttachRequest& request) {
         g_options.store(request.options);
         inject::set_level(schema::SourceId::kTorch, SourceLevel::kDegraded, "only a fake");
+        if (g_while_attaching != nullptr) g_while_attaching();
         ++g_attached;
     },
     [] { ++g_detached; },
@@ -317,6 +321,37 @@ TEST_CASE(
         const pid_t child = fork();
         if (child == 0) {
             EXPECT(threads() == 2);
+            _exit(0);
+        }
+        int status = 0;
+        EXPECT(waitpid(child, &status, 0) == child && status == 0);
+    });
+}
+
+TEST_CASE("helper: a fork waits for it while it attaches, and the child attaches, too") {
+    Sandbox box;
+    box.control();
+    box.run([&] {
+        static std::atomic<bool> attaching{false}, forking{false}, forked{false};
+        g_while_attaching = [] {
+            attaching = true;
+            EXPECT(eventually([] { return forking.load(); }));
+            // A fork that does not wait is over by then, and has left the child with a mutex that nobody gives back.
+            for (int i = 0; i < 200 && !forked; ++i)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            EXPECT(!forked);
+        };
+        load(box);
+        EXPECT(pthread_atfork([] { forking = true; }, [] { forked = true; }, nullptr) == 0);
+        inject::catch_up(Place::kOutsideLoader);
+        inject::ensure_helper_thread();
+        box.set_capture(true);
+        EXPECT(eventually([] { return attaching.load(); }));
+        const pid_t child = fork();
+        if (child == 0) {
+            g_while_attaching = nullptr;
+            alarm(20);
+            EXPECT(eventually([] { return g_attached == 2; }));
             _exit(0);
         }
         int status = 0;
