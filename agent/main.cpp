@@ -168,8 +168,10 @@ void listen_far(Server& server, const AgentOptions& options) {
 int serve(const AgentOptions& options, int signals, Reload& reload, FileLock& election) {
     auto engine = Engine::open(options.engine);
     if (!engine) return fail(engine.error());
-    auto server = Server::bind(
-        **engine, {.endpoint = options.endpoint, .version = RINGSIDE_VERSION, .key = options.key});
+    auto server = Server::bind(**engine, {.endpoint = options.endpoint,
+                                          .version = RINGSIDE_VERSION,
+                                          .lease = Milliseconds(options.lease_ms),
+                                          .key = options.key});
     if (!server) return fail(server.error());
     if (options.capture_from_start) {
         CaptureRequest request;

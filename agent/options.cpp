@@ -104,6 +104,9 @@ void declare(CLI::App& app, AgentOptions& options) {
     app.add_option("--skew-offset-ns", engine.skew_offset_ns,
                    "tests only: put this node's clock ahead");
     app.add_option("--skew-drift-ppb", engine.skew_drift_ppb, "tests only: let it run fast");
+    app.add_option("--lease-ms", options.lease_ms,
+                   "tests only: end a capture whose leader has been silent for so long")
+        ->check(CLI::Range(100u, 3'600'000u));
     for (const char* one_jobs : {"--job", "--endpoint", "--rendezvous", "--capture-from-start",
                                  "--standby", "--while-locked"})
         app.get_option("--all")->excludes(one_jobs);

@@ -28,6 +28,7 @@ struct AgentOptions {
         rendezvous;       ///< the job under which other hosts find this agent; none: they don't
     std::string metrics;  ///< a loopback address for Prometheus; empty: none
     int ready_fd = -1;
+    std::uint32_t lease_ms = 15'000;  ///< ServerSetup::lease
     std::string log_level = "warn";
     std::string config;  ///< the file that SIGHUP reads again; empty: none was named
     bool check_config = false;

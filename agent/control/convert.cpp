@@ -304,6 +304,12 @@ fbs::IterationsReplyT iterations_reply(const IterationProgress& progress) {
     return reply;
 }
 
+std::string early_text(std::int64_t early_ns, const std::string& cause) {
+    return "record until the trace's end: this node's capture ended " +
+           std::to_string(early_ns / schema::kNsPerMillisecond) + " ms before it, for " + cause +
+           "; what came later is in no dump; look at the network between the two";
+}
+
 Calibration calibration_of(const fbs::StopReplyT& reply) {
     Calibration calibration;
     if (!reply.calibration) return calibration;

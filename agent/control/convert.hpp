@@ -61,6 +61,9 @@ fbs::DisarmReplyT disarm_reply(const Engine& engine, const AgentIdentity& identi
 ArmRequest arm_request(const fbs::ArmRequestT& request);
 CaptureRequest capture_request(const fbs::PrepareRequestT& request);
 fbs::IterationsReplyT iterations_reply(const IterationProgress& progress);
+/// What a node says that has ended a capture by itself.
+/// @param early_ns  before the end that was asked for
+std::string early_text(std::int64_t early_ns, const std::string& cause);
 Calibration calibration_of(const fbs::StopReplyT& reply);
 ProcessOutcome outcome_of(const fbs::ProcessResultT& result);
 Half half_of(const fbs::HalfT& half);

@@ -106,38 +106,64 @@ schema::Result<void> NodeService::begin(const fbs::BeginRequestT& request) {
     return engine_.begin(request.capture_id, {request.start_node_ns});
 }
 
+bool NodeService::is_last(std::uint64_t capture_id) const {
+    const std::lock_guard lock(mutex_);
+    return last_ && last_->report.id == capture_id;
+}
+
+/// Under `stopping_`.
+schema::Result<void> NodeService::end(const fbs::StopRequestT& request, std::string early) {
+    auto report = engine_.stop(request.capture_id, {request.stop_node_ns});
+    if (!report) return report.error();
+    const std::lock_guard lock(mutex_);
+    last_ = Ended{std::move(*report), {request.stop_node_ns}, std::move(early)};
+    halves_.reset();
+    if (from_start_ == request.capture_id) from_start_ = 0;
+    return {};
+}
+
+schema::Result<void> NodeService::end_early(std::uint64_t capture_id, std::string why) {
+    const std::lock_guard stopping(stopping_);
+    if (is_last(capture_id)) return {};
+    fbs::StopRequestT order;
+    order.capture_id = capture_id;
+    order.stop_node_ns = engine_.node_now().value;
+    return end(order, std::move(why));
+}
+
 schema::Result<fbs::StopReplyT> NodeService::stop(const fbs::StopRequestT& request) {
     if (auto checked = check_instant("stop the capture", request.stop_node_ns); !checked)
         return checked.error();
     const std::lock_guard stopping(stopping_);
-    {
-        const std::lock_guard lock(mutex_);
-        if (last_ && last_->id == request.capture_id) {
-            const std::uint64_t count =
-                halves_capture_ == last_->id && halves_ ? halves_->size() : 0;
-            return stop_reply(engine_, identity_, *last_, count);
-        }
-    }
-    auto report = engine_.stop(request.capture_id, {request.stop_node_ns});
-    if (!report) return report.error();
-    if (request.discard) {
-        discard(report->path);
-        report->path.clear();
-    }
-    {
-        const std::lock_guard lock(mutex_);
-        last_ = *report;
-        halves_.reset();
-        if (from_start_ == request.capture_id) from_start_ = 0;
+    if (!is_last(request.capture_id)) {
+        if (auto ended = end(request, ""); !ended) return ended.error();
     }
     const Halves halves = halves_of(request.capture_id);
-    return stop_reply(engine_, identity_, *report, halves ? halves->size() : 0);
+    fbs::StopReplyT reply = told(request);
+    reply.halves_count = halves ? halves->size() : 0;
+    return reply;
+}
+
+/// What has become of the last capture, to who asks for its end.
+fbs::StopReplyT NodeService::told(const fbs::StopRequestT& request) {
+    const std::lock_guard lock(mutex_);
+    CaptureReport& report = last_->report;
+    if (request.discard) discard(std::exchange(report.path, {}));
+    fbs::StopReplyT reply = stop_reply(engine_, identity_, report, 0);
+    const std::int64_t early_ns = request.stop_node_ns - last_->at_node_ns.value;
+    if (last_->early.empty() || early_ns <= 0) return reply;
+    reply.complete = false;
+    reply.early_ns = early_ns;
+    reply.early_cause = last_->early;
+    // In words, too: a leader of before these fields shows them.
+    reply.error += (reply.error.empty() ? "" : "; ") + early_text(early_ns, last_->early);
+    return reply;
 }
 
 NodeService::Halves NodeService::halves_of(std::uint64_t capture_id) {
     {
         const std::lock_guard lock(mutex_);
-        if (!last_ || last_->id != capture_id) return nullptr;
+        if (!last_ || last_->report.id != capture_id) return nullptr;
         if (halves_ && halves_capture_ == capture_id) return halves_;
     }
     auto halves = std::make_shared<const std::vector<Half>>(engine_.halves(capture_id));

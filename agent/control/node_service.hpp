@@ -44,6 +44,10 @@ public:
     schema::Result<fbs::IterationsReplyT> iterations(const fbs::IterationsRequestT& request);
     /// Asked again about the capture that was stopped last, it answers again.
     schema::Result<fbs::StopReplyT> stop(const fbs::StopRequestT& request);
+    /// Ends a capture now, before anybody has asked for its end; whoever asks for a later one then is told.
+    /// @param why  "its leader had not been heard of for 15000 ms"
+    /// @errors what Engine::stop says
+    schema::Result<void> end_early(std::uint64_t capture_id, std::string why);
     /// @return a packed HalvesReply
     /// @errors NothingMatched: that capture is not the last one
     schema::Result<MessageBytes> halves(std::uint64_t id, const fbs::HalvesRequestT& request);
@@ -62,6 +66,15 @@ public:
 
 private:
     using Halves = std::shared_ptr<const std::vector<Half>>;
+    /// The capture that was stopped last.
+    struct Ended {
+        CaptureReport report;
+        Nanoseconds at_node_ns;  ///< its last instant
+        std::string early;       ///< why it ended before somebody asked for it; empty: it did not
+    };
+    schema::Result<void> end(const fbs::StopRequestT& request, std::string early);
+    fbs::StopReplyT told(const fbs::StopRequestT& request);
+    bool is_last(std::uint64_t capture_id) const;
     Halves halves_of(std::uint64_t capture_id);
     schema::Result<void> check_instant(const char* action, std::int64_t node_ns) const;
 
@@ -72,7 +85,7 @@ private:
     std::vector<Key> keys_;
     NotedAgent note_;
     std::uint64_t from_start_ = 0;
-    std::optional<CaptureReport> last_;
+    std::optional<Ended> last_;
     std::uint64_t halves_capture_ = 0;
     Halves halves_;  // of the last capture, so that a page is not a copy of all
 };

@@ -269,7 +269,9 @@ void Roster::read(const Round* round) {
 /// Under last_id_: nodes of one relay are pinged by one message.
 void Roster::send_ping(NodeState& node) {
     node.ping_id_ = last_id_;
-    const MessageBytes bytes = pack(node.ping_id_, fbs::PingRequestT{});
+    fbs::PingRequestT ping;
+    if (node.holding) ping.capture_id = node.capture_id;
+    const MessageBytes bytes = pack(node.ping_id_, ping);
     node.ping_sent_ = leader_now();
     (void)send(node, bytes);
 }

@@ -82,7 +82,7 @@ schema::Result<std::unique_ptr<Server>> Server::bind(Engine& engine, const Serve
     configure(server->socket_);
     if (setup.key) server->service_.take_key(*setup.key);
     if (auto listening = server->listen(setup); !listening) return listening.error();
-    server->lease_lasts_ = setup.lease;
+    server->lease_.set_length(setup.lease);
     server->relays_.set_silence(kLeasesOfRelay * setup.lease);
     return server;
 }
@@ -116,17 +116,17 @@ void Server::serve(int stop_fd) {
                       {connections_.descriptor(), POLLIN, 0}};
     bool unread = true;
     while (!shutdown_) {
-        const auto wait = unread ? Milliseconds(0) : std::min(kLookUp, lease_lasts_);
+        const auto wait = unread ? Milliseconds(0) : std::min(kLookUp, lease_.length());
         if (::poll(items, std::size(items), static_cast<int>(wait.count())) < 0) continue;
         // First: what has come of a connection is counted as its own.
         if (items[3].revents != 0 || unread) connections_.look();
         if (items[1].revents != 0) send_letters();
         if (items[2].revents != 0) break;
-        check_lease();
         relays_.look();
         const bool used = check_socket_file() || look_far(Milliseconds(0)) || items[1].revents != 0;
         keep_note();
         if (unread || used || items[0].revents != 0) unread = receive_some();
+        check_lease();  // after the reading: whose word lay there was not silent
     }
     note_.reset();  // from here on nobody is served
 }
@@ -180,7 +180,7 @@ bool Server::receive_one() {
 }
 
 void Server::handle(const std::string& identity, fbs::MessageT message) {
-    if (identity == lease_.identity) lease_.heard = Clock::now();
+    lease_.heard(identity, message, Clock::now());
     relays_.heard(identity);
     if (answer_at_once(identity, message)) return;
     switch (message.content.type) {
@@ -315,19 +315,19 @@ void Server::lead(const std::string& identity, fbs::MessageT& message) {
 }
 
 void Server::check_lease() {
-    if (lease_.capture_id == 0 || Clock::now() - lease_.heard < lease_lasts_) return;
-    const Lease lost = std::exchange(lease_, {});
+    const auto lost = lease_.run_out(Clock::now());
+    if (!lost) return;
     const EngineStatus status = service_.engine().status();
-    if (!status.capturing || status.capture_id != lost.capture_id) return;
-    spdlog::warn("end {}: its leader has not been heard of for {} ms; the dump is kept",
-                 capture_name(lost.capture_id), lease_lasts_.count());
-    orders_->submit([this, id = lost.capture_id] {
-        fbs::StopRequestT order;
-        order.capture_id = id;
-        order.stop_node_ns = service_.engine().node_now().value;
-        if (auto stopped = service_.stop(order); !stopped)
-            spdlog::error("{}", stopped.error().message);
+    if (!status.capturing || status.capture_id != *lost) return lease_.over();
+    const std::string silence = std::to_string(lease_.length().count()) + " ms";
+    const bool taken = orders_->submit([this, id = *lost, silence] {
+        auto ended = service_.end_early(id, "its leader had not been heard of for " + silence);
+        if (!ended) spdlog::error("{}", ended.error().message);
     });
+    if (!taken) return;  // too much waits there: at the next look
+    lease_.over();
+    spdlog::warn("end {}: its leader has not been heard of for {}; the dump is kept",
+                 capture_name(*lost), silence);
 }
 
 schema::Result<void> Server::finish() {

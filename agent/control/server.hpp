@@ -18,6 +18,7 @@
 #include "agent/control/gate.hpp"
 #include "agent/control/key.hpp"
 #include "agent/control/lead_desk.hpp"
+#include "agent/control/lease.hpp"
 #include "agent/control/node_service.hpp"
 #include "agent/control/outbox.hpp"
 #include "agent/control/relay_desk.hpp"
@@ -104,13 +105,6 @@ private:
     void check_lease();
     bool check_socket_file();
 
-    /// A capture that a leader elsewhere has asked for: if it is not heard of for long, the capture ends here.
-    struct Lease {
-        std::string identity;
-        std::uint64_t capture_id = 0;
-        SteadyTime heard;
-    };
-
     std::optional<zmq::context_t> own_context_;
     zmq::context_t& context_;
     zmq::socket_t socket_;
@@ -123,7 +117,6 @@ private:
     SteadyTime note_kept_;
     SteadyTime socket_file_seen_;
     std::string last_complaint_;  ///< about it
-    Milliseconds lease_lasts_{0};
     NodeService service_;
     ServerCounts counts_;
     Lease lease_;

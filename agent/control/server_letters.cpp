@@ -47,7 +47,7 @@ void Server::send_letters() {
     for (Letter& letter : outbox_.take()) {
         // Only here: a prepare that was refused must not take the lease from the capture that runs.
         if (letter.leads != 0)
-            lease_ = {letter.identity, letter.leads, std::chrono::steady_clock::now()};
+            lease_.give(letter.identity, letter.leads, std::chrono::steady_clock::now());
         send(std::move(letter));
     }
 }

@@ -10,6 +10,9 @@ namespace {
 
 using schema::ErrorCode;
 
+constexpr std::size_t kMostCause = 256;  ///< of what a node says, in each of its processes' words
+constexpr std::int64_t kLeastEarlyNs = schema::kNsPerSecond;
+
 /// A node that gave nothing stands in the verdicts with the reason.
 ProcessOutcome verdict_of_missing(const NodeState& node) {
     ProcessOutcome outcome;
@@ -29,6 +32,38 @@ NodeInterval span_of(const NodeCapture& capture) {
     for (const Half& half : capture.halves)
         start = std::min(start, node_time(capture.calibration, Ticks{half.begin_ticks}));
     return {start, stop};
+}
+
+/// By how much a node ended before the trace did, as it says itself or, of before it could, as its last tick does.
+/// @return 0: it did not
+std::int64_t early_ns(const NodeCapture& capture, const fbs::StopReplyT& stopped,
+                      NodeInterval agreed) {
+    if (stopped.early_ns > 0) return stopped.early_ns;
+    // An agent that is told of the end ends then, by a clock that may have run apart since the beginning.
+    const std::int64_t apart =
+        static_cast<std::int64_t>(static_cast<double>(agreed.to.value - agreed.from.value) *
+                                  kMaxDriftPpb * 1e-9) +
+        std::min(capture.clock.bound_ns, kFarthestNs) + kLeastEarlyNs;
+    const std::int64_t ended = capture.node_clock().leader_ns(Ticks{capture.stop_ticks}).value;
+    const std::int64_t early = agreed.to.value - std::clamp(ended, -kFarthestNs, kFarthestNs);
+    return early > apart ? early : 0;
+}
+
+/// The node has an error then, and its processes that were not recorded to the end say so.
+void say_early(NodeCapture& capture, const fbs::StopReplyT& stopped, NodeInterval agreed) {
+    const std::int64_t early = early_ns(capture, stopped, agreed);
+    if (early == 0) return;
+    const std::string cause = stopped.early_cause.empty()
+                                  ? "a reason that its agent, an older one, does not tell"
+                                  : stopped.early_cause.substr(0, kMostCause);
+    if (stopped.early_ns <= 0)
+        capture.error += (capture.error.empty() ? "" : "; ") + early_text(early, cause);
+    for (ProcessOutcome& process : capture.processes) {
+        if (process.verdict != Verdict::kCaptured) continue;
+        process.reason += (process.reason.empty() ? "" : "; ") +
+                          ("not its last " + std::to_string(early / schema::kNsPerMillisecond)) +
+                          " ms: " + cause;
+    }
 }
 
 NodeCapture capture_of(const std::vector<NodeState>& nodes, NodeState& node) {
@@ -97,12 +132,14 @@ std::unique_ptr<fbs::ProcessVerdictT> verdict_table(std::uint32_t node,
 
 }  // namespace
 
-TraceResult make_result(std::vector<NodeState>& nodes, Nanoseconds start_ns) {
+TraceResult make_result(std::vector<NodeState>& nodes, Nanoseconds start_ns, Nanoseconds stop_ns) {
     TraceResult result;
     std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
     std::int64_t latest = std::numeric_limits<std::int64_t>::min();
     for (NodeState& node : nodes) {
         NodeCapture capture = capture_of(nodes, node);
+        if (node.stopped && start_ns.value != 0)
+            say_early(capture, *node.stopped, {start_ns, stop_ns});
         if (node.stopped && capture.start_ticks != 0 && start_ns.value != 0) {
             // An order that came after its instant: the node dropped what came before the order.
             capture.start_delay_ns =

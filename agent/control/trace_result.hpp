@@ -19,8 +19,8 @@ struct TraceResult {
 };
 
 /// Takes the halves out of `nodes`.
-/// @param start_ns  the agreed instant, leader_ns; 0: there was none
-TraceResult make_result(std::vector<NodeState>& nodes, Nanoseconds start_ns);
+/// @param start_ns, stop_ns  the agreed instants, leader_ns; start 0: there were none
+TraceResult make_result(std::vector<NodeState>& nodes, Nanoseconds start_ns, Nanoseconds stop_ns);
 
 /// The reply, but for what only the run knows: ids and paths.
 fbs::TraceReplyT trace_reply(TraceResult& result, const JoinCounts& counts);

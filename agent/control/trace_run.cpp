@@ -338,7 +338,7 @@ schema::Result<OutputFolder> TraceRun::index_folder() const {
 }
 
 schema::Result<fbs::TraceReplyT> TraceRun::conclude() {
-    TraceResult result = make_result(roster_.nodes(), start_ns_);
+    TraceResult result = make_result(roster_.nodes(), start_ns_, stop_ns_);
     say_missing_iterations(result.captures, request_.iterations_of, until_);
     auto folder = index_folder();
     if (!folder) return folder.error();

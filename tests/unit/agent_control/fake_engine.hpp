@@ -40,6 +40,8 @@ public:
         iterations_to_tell;           ///< one answer after the other; the last one for ever
     bool no_iterations_told = false;  ///< an error instead
     IterationWish iterations_asked;   ///< of the last capture
+    std::int64_t ends_early_ns = 0;   ///< without a word of it
+    std::function<void()> on_arm;     ///< called first
     /// Called before a capture ends, with its first tick (0: from the start) and its last: the moment to write halves.
     std::function<void(FakeEngine&, std::uint64_t, std::uint64_t)> on_stop;
 
@@ -108,13 +110,14 @@ public:
         report.complete = true;
         report.calibration = calibration_;
         report.start_ticks = start_ticks_;
-        report.stop_ticks = ticks_at_node(stop_node_ns);
+        report.stop_ticks = ticks_at_node({stop_node_ns.value - ends_early_ns});
         report.processes = processes_to_give;
         report.history_ns = std::exchange(history_ns_, 0);
         report.window_note = note_;
         return report;
     }
     Result<ArmReport> arm(const ArmRequest& request) override {
+        if (on_arm) on_arm();
         const std::lock_guard lock(mutex_);
         if (capturing_ != 0) return refused();
         ArmReport report;
