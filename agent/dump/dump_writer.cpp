@@ -19,6 +19,8 @@ namespace {
 using schema::Error;
 using schema::ErrorCode;
 
+constexpr std::uint64_t kMostOwedBytes = std::uint64_t{16} << 20;
+
 std::string final_name(const std::string& node) {
     return node + schema::kDumpExtension;
 }
@@ -116,47 +118,70 @@ void DumpWriter::reserve_end(std::size_t lanes, std::size_t processes, std::size
 }
 
 /// Builds a chunk with make(builder) and appends it.
-/// @param bounded  it counts against the bound: where it does not fit, the dump is full
 template <class Make>
-bool DumpWriter::append(Make&& make, bool bounded) {
-    if (bounded && closed()) return false;
+bool DumpWriter::append(Make&& make, Part part) {
+    if (part.bounded && full_) return false;
+    if (!part.needed && given_up_) return false;
     builder_.Clear();
     make(builder_);
-    return write(builder_, bounded);
+    return write(builder_, part);
 }
 
-bool DumpWriter::write(const flatbuffers::FlatBufferBuilder& chunk, bool bounded) {
+bool DumpWriter::write(const flatbuffers::FlatBufferBuilder& chunk, Part part) {
     const std::uint64_t size = FrameFile::frame_bytes(chunk.GetSize());
-    if (bounded && request_.max_bytes != 0 &&
-        file_.bytes() + size + end_reserve_ > request_.max_bytes) {
+    if (part.bounded && request_.max_bytes != 0 &&
+        file_.bytes() + owed_bytes_ + size + end_reserve_ > request_.max_bytes) {
         full_ = true;
         return false;
     }
-    const int error = file_.append({chunk.GetBufferPointer(), chunk.GetSize()});
-    if (error != 0 && error_ == 0) error_ = error;
+    const bool written =
+        !given_up_ && pay() && succeeded(file_.append({chunk.GetBufferPointer(), chunk.GetSize()}));
+    resumed_ = resumed_ || (written && error_ != 0 && !part.needed);
+    if (written) return true;
+    if (part.needed) owe(chunk);
+    return false;
+}
+
+bool DumpWriter::succeeded(int error) {
+    if (error_ == 0) error_ = error;
     return error == 0;
+}
+
+/// @return whether the file now has all that what follows needs
+bool DumpWriter::pay() {
+    for (; !owed_.empty(); owed_.pop_front()) {
+        const std::vector<std::uint8_t>& chunk = owed_.front();
+        if (!succeeded(file_.append(chunk))) return false;
+        owed_bytes_ -= FrameFile::frame_bytes(chunk.size());
+    }
+    return true;
+}
+
+void DumpWriter::owe(const flatbuffers::FlatBufferBuilder& chunk) {
+    owed_bytes_ += FrameFile::frame_bytes(chunk.GetSize());
+    given_up_ = given_up_ || owed_bytes_ > kMostOwedBytes;
+    if (given_up_) return owed_.clear();
+    owed_.emplace_back(chunk.GetBufferPointer(), chunk.GetBufferPointer() + chunk.GetSize());
 }
 
 void DumpWriter::header(const DumpHeader& header) {
     DumpHeader said = header;
     said.packed = packer_.has_value();
-    append([&](auto& builder) { build_header(builder, said, request_.node); }, false);
+    append([&](auto& builder) { build_header(builder, said, request_.node); }, kFacts);
 }
 
 void DumpWriter::process(const ProcessFacts& facts) {
     // Not bounded: a footer that speaks of a process which no chunk names would be worth little.
-    if (error_ != 0) return;
-    const std::uint64_t before = file_.bytes();
-    append([&](auto& builder) { build_process(builder, facts); }, false);
-    process_bytes_ = std::max(process_bytes_, file_.bytes() - before);
+    append([&](auto& builder) { build_process(builder, facts); }, kFacts);
+    process_bytes_ = std::max(process_bytes_, FrameFile::frame_bytes(builder_.GetSize()));
 }
 
 void DumpWriter::names(const NamesBatch& batch) {
-    append([&](auto& builder) { build_names(builder, batch); }, true);
+    append([&](auto& builder) { build_names(builder, batch); }, kNames);
 }
 
 bool DumpWriter::blocks(std::span<const Block* const> blocks) {
-    if (!packer_) return append([&](auto& builder) { build_blocks(builder, blocks); }, true);
+    if (!packer_) return append([&](auto& builder) { build_blocks(builder, blocks); }, kBlocks);
     return append(
         [&](auto& builder) {
             build_blocks(builder, blocks);
@@ -166,14 +191,17 @@ bool DumpWriter::blocks(std::span<const Block* const> blocks) {
             builder.Clear();
             build_packed(builder, bytes, packed);
         },
-        true);
+        kBlocks);
 }
 
 std::string DumpWriter::failure() const {
     if (error_ != 0) {
         return "write dump " + folder_.path + "/" + partial_name(request_.node) + ": " +
                error_text(error_) +
-               "; what came before is in that file; free space and capture again";
+               (!resumed_
+                    ? "; what came before is in that file; free space and capture again"
+                    : "; when there was room again it went on; what came in between is counted "
+                      "as lost; free space and capture again for all of it");
     }
     if (full_) {
         return "write dump " + folder_.path + "/" + final_name(request_.node) + ": the bound of " +
@@ -205,6 +233,7 @@ void DumpWriter::take_final_name(DumpReceipt& receipt) {
 DumpReceipt DumpWriter::finish(const DumpFooter& footer) {
     DumpReceipt receipt;
     receipt.path = folder_.path + "/" + partial_name(request_.node);
+    const bool paid = !given_up_ && pay();
     builder_.Clear();
     build_footer(builder_, footer, file_.bytes());
     if (request_.max_bytes != 0 &&
@@ -215,7 +244,8 @@ DumpReceipt DumpWriter::finish(const DumpFooter& footer) {
         builder_.Clear();
         build_footer(builder_, without, file_.bytes());
     }
-    const bool ended = write(builder_, false);
+    const bool ended =
+        paid && succeeded(file_.append({builder_.GetBufferPointer(), builder_.GetSize()}));
     receipt.bytes = file_.bytes();
     // After a failed write the file keeps the name that says so, footer or not.
     if (ended && error_ == 0) take_final_name(receipt);

@@ -1,10 +1,11 @@
 // Writes one node's dump while its capture runs: `<node>.rsd.partial`, which becomes `<node>.rsd` when its footer is on the disk. A
-// sink of the drain side. Bounded; where it can't go on, it keeps what it has and says why.
+// sink of the drain side. Bounded. Where the disk is full it keeps what it has, says why, and goes on when there is room again.
 #pragma once
 
 #include <flatbuffers/flatbuffers.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,16 +88,26 @@ public:
     std::uint64_t bytes() const { return file_.bytes(); }
     /// Where the dump will lie.
     std::string path() const;
-    /// True once something was not kept; nothing more will be.
+    /// True once something was not kept. Beyond the bound nothing more will be; after a failed write more may.
     bool closed() const { return full_ || error_ != 0; }
     /// Why a write has failed, and what to do; only where one has.
     std::string failure() const;
 
 private:
+    /// What a chunk is to the dump.
+    struct Part {
+        bool bounded;  ///< it counts against the bound: where it does not fit, the dump is full
+        bool needed;   ///< without it what follows can't be read
+    };
+    static constexpr Part kFacts{false, true}, kNames{true, true}, kBlocks{true, false};
+
     DumpWriter(OutputFolder folder, FrameFile file, DumpRequest request);
     template <class Make>
-    bool append(Make&& make, bool bounded);
-    bool write(const flatbuffers::FlatBufferBuilder& chunk, bool bounded);
+    bool append(Make&& make, Part part);
+    bool write(const flatbuffers::FlatBufferBuilder& chunk, Part part);
+    bool pay();
+    void owe(const flatbuffers::FlatBufferBuilder& chunk);
+    bool succeeded(int error);
     void take_final_name(DumpReceipt& receipt);
 
     OutputFolder folder_;
@@ -107,7 +118,12 @@ private:
     std::uint64_t end_reserve_ = 0;
     std::uint64_t process_bytes_ = 0;  ///< of the greatest Process chunk so far
     bool full_ = false;                ///< the bound is reached
-    int error_ = 0;                    ///< errno of the write that failed
+    int error_ = 0;                    ///< errno of the first write that failed
+    bool resumed_ = false;             ///< records were written after a write that failed
+    bool given_up_ = false;            ///< more is owed than is kept in memory
+    /// Header, processes and names that there was no room for: they come before anything else.
+    std::deque<std::vector<std::uint8_t>> owed_;
+    std::uint64_t owed_bytes_ = 0;
 };
 
 }  // namespace ringside::agent

@@ -15,8 +15,16 @@ std::uint64_t FrameFile::frame_bytes(std::size_t body_bytes) {
            schema::frame_padding(static_cast<std::uint32_t>(body_bytes));
 }
 
+/// Cuts off what stands behind the last whole frame.
+bool FrameFile::take_back() const {
+    const auto end = static_cast<off_t>(bytes_);
+    return ::ftruncate(file_.get(), end) == 0 && ::lseek(file_.get(), end, SEEK_SET) == end;
+}
+
 int FrameFile::append(std::span<const std::uint8_t> body) {
     if (body.size() > schema::kMaxFrameBytes) return EMSGSIZE;
+    if (torn_ && !take_back()) return errno;
+    torn_ = false;
     const auto length = static_cast<std::uint32_t>(body.size());
     schema::FrameHeader header{magic_, length, XXH3_64bits(body.data(), body.size())};
     std::array<std::uint8_t, 8> zeros{};
@@ -32,8 +40,7 @@ int FrameFile::append(std::span<const std::uint8_t> body) {
         if (wrote < 0) {
             if (errno == EINTR) continue;
             const int error = errno;
-            static_cast<void>(::ftruncate(file_.get(), static_cast<off_t>(bytes_)) == 0 &&
-                              ::lseek(file_.get(), static_cast<off_t>(bytes_), SEEK_SET) >= 0);
+            torn_ = !take_back();
             return error;
         }
         auto left = static_cast<std::size_t>(wrote);

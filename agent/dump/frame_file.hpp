@@ -17,7 +17,7 @@ public:
         : file_(std::move(file)), magic_(magic), bytes_(bytes) {}
 
     /// Appends one frame around `body`.
-    /// @return 0, or the errno of the write; the file then ends with the frame before
+    /// @return 0, or the errno of the write; the file then ends with the frame before, and the next call goes on there
     int append(std::span<const std::uint8_t> body);
     /// @return 0, or the errno of the fsync
     int sync();
@@ -25,9 +25,12 @@ public:
     static std::uint64_t frame_bytes(std::size_t body_bytes);
 
 private:
+    bool take_back() const;
+
     FileHandle file_;
     std::uint32_t magic_ = 0;
     std::uint64_t bytes_ = 0;
+    bool torn_ = false;  ///< a part of a frame stands behind them, which could not be cut off
 };
 
 }  // namespace ringside::agent

@@ -43,6 +43,23 @@ bool write(DumpWriter& writer, const Block& block) {
     return writer.blocks(list);
 }
 
+/// A limit on files' sizes stands in for the disk's end: a write fails in the same place.
+class FullDisk {
+public:
+    explicit FullDisk(rlim_t bytes) {
+        ::getrlimit(RLIMIT_FSIZE, &before_);
+        const rlimit small{bytes, before_.rlim_max};
+        std::signal(SIGXFSZ, SIG_IGN);
+        ::setrlimit(RLIMIT_FSIZE, &small);
+    }
+    ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+    FullDisk(const FullDisk&) = delete;
+    FullDisk& operator=(const FullDisk&) = delete;
+
+private:
+    rlimit before_{};
+};
+
 DumpFooter footer_of(std::uint64_t kept, std::uint64_t lost) {
     DumpFooter footer;
     LaneAccount account;
@@ -199,17 +216,14 @@ TEST_CASE("dump: when the disk is full the partial file stays, whole frames only
     auto writer = DumpWriter::create({top.path(), "name", "node", 0});
     REQUIRE(writer);
     (*writer)->header({});
-    // A limit on the file's size stands in for the disk's end: the write fails in the same place.
-    rlimit before{};
-    ::getrlimit(RLIMIT_FSIZE, &before);
-    const rlimit small{30000, before.rlim_max};
-    std::signal(SIGXFSZ, SIG_IGN);
-    ::setrlimit(RLIMIT_FSIZE, &small);
     std::uint64_t kept = 0;
-    for (std::uint64_t i = 0; i < 50; ++i)
-        kept += write(**writer, make_block(i * 300, 300)) ? 300 : 0;
-    const DumpReceipt receipt = (*writer)->finish(footer_of(kept, 15000 - kept));
-    ::setrlimit(RLIMIT_FSIZE, &before);
+    DumpReceipt receipt;
+    {
+        const FullDisk full(30000);
+        for (std::uint64_t i = 0; i < 50; ++i)
+            kept += write(**writer, make_block(i * 300, 300)) ? 300 : 0;
+        receipt = (*writer)->finish(footer_of(kept, 15000 - kept));
+    }
     CHECK(kept > 0);
     CHECK(kept < 15000);
     CHECK_FALSE(receipt.complete);
@@ -219,4 +233,57 @@ TEST_CASE("dump: when the disk is full the partial file stays, whole frames only
     const DumpFile dump = read_dump(receipt.path);
     CHECK_MESSAGE(dump.good, dump.fault);
     CHECK(dump.records.size() == kept);
+}
+
+TEST_CASE("dump: with room again it goes on, with all names and processes of meanwhile before") {
+    TemporaryDirectory top;
+    auto writer = DumpWriter::create({top.path(), "name", "node", 0});
+    REQUIRE(writer);
+    (*writer)->header({});
+    (*writer)->process({});
+    std::uint64_t kept = write(**writer, make_block(0, 300)) ? 300 : 0, lost = 0;
+    {
+        const FullDisk full(100);  // what is there already lies beyond: each write fails
+        ProcessFacts late;
+        late.index = 1;
+        late.worker_name = "late";
+        (*writer)->process(late);
+        NamesBatch names;
+        names.process = 1;
+        names.names.push_back({0x10, "met meanwhile", 0, 0});
+        (*writer)->names(names);
+        for (std::uint64_t i = 1; i < 4; ++i)
+            lost += write(**writer, make_block(i * 300, 300)) ? 0 : 300;
+    }
+    CHECK(lost == 900);
+    Block after = make_block(4 * 300, 300);
+    after.process = 1;
+    REQUIRE(write(**writer, after));
+    kept += 300;
+    const DumpReceipt receipt = (*writer)->finish(footer_of(kept, lost));
+    CHECK_FALSE(receipt.complete);
+    CHECK(receipt.error.find("File too large") != std::string::npos);
+    CHECK(receipt.error.find("counted as lost") != std::string::npos);
+    CHECK(receipt.path == top.sub("name/node.rsd.partial"));
+    const DumpFile dump = read_dump(receipt.path);
+    CHECK_MESSAGE(dump.good, dump.fault);
+    CHECK(dump.records.size() == kept);
+    CHECK(dump.processes.size() == 2);
+    CHECK(dump.names.at({1, 0x10}) == "met meanwhile");
+}
+
+TEST_CASE("dump: a disk that has no room for the header has it first when there is some") {
+    TemporaryDirectory top;
+    auto writer = DumpWriter::create({top.path(), "name", "node", 0});
+    REQUIRE(writer);
+    {
+        const FullDisk full(0);
+        (*writer)->header({});
+        CHECK_FALSE(write(**writer, make_block(0, 300)));
+    }
+    REQUIRE(write(**writer, make_block(300, 300)));
+    const DumpReceipt receipt = (*writer)->finish(footer_of(300, 300));
+    const DumpFile dump = read_dump(receipt.path);
+    CHECK_MESSAGE(dump.good, dump.fault);
+    CHECK(dump.records.size() == 300);
 }
