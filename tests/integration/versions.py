@@ -213,7 +213,11 @@ def real(workspace, archive):
     with tarfile.open(archive) as kept:
         kept.extractall(workspace.path("golden"))
     old, new = Build("old", workspace.path("golden", "build")), Build("new", kBuild)
-    check_is_unknown(workspace, Node(workspace, "asked-of-old", agent=old.agent).endpoint, "asked-of-old")
+    asked = [Node(workspace, "asked-of-" + build.name, agent=build.agent) for build in (old, new)]
+    check_is_unknown(workspace, asked[0].endpoint, "asked-of-old")
+    # Who is told to install the same version everywhere must be able to see which is which.
+    versions = [workspace.json("status", "--hosts", node.endpoint)[0]["version"] for node in asked]
+    check(versions[0] == "0.2.0" and versions[1] != versions[0], "status calls them %s", versions)
     # All mixes of two versions but for those of one.
     for leader, peer, shim, command in itertools.product((old, new), repeat=4):
         if len({leader, peer, shim, command}) == 1:
