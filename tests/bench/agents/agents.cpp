@@ -4,16 +4,20 @@
 //     agents light ROOT OUTPUT ipc FIRST COUNT         COUNT that only answer
 //     agents key ROOT OUTPUT tcp 0 0                   writes the key of them all
 //     agents lead ROOT OUTPUT ipc|tcp COUNT ROUNDS     asks one, asks all, traces one, traces all; prints how long each took
+//     agents whole ROOT OUTPUT ipc COUNT BEHIND        traces all of them through relays with BEHIND nodes each; prints who took part, times nothing
 //     agents tree ROOT OUTPUT ipc COUNT RELAYS         traces the first RELAYS of them, then all through these; prints what that took, here and there
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +51,14 @@ double peak_kib() {
     rusage usage{};
     ::getrusage(RUSAGE_SELF, &usage);
     return static_cast<double>(usage.ru_maxrss);
+}
+
+/// What is in memory now: the peak is, at first, that of who has started us.
+double resident_kib() {
+    std::uint64_t all_pages = 0, resident_pages = 0;
+    std::ifstream("/proc/self/statm") >> all_pages >> resident_pages;
+    return static_cast<double>(resident_pages) * static_cast<double>(::sysconf(_SC_PAGESIZE)) /
+           1024;
 }
 
 class Leader {
@@ -95,7 +107,9 @@ public:
     struct Traced {
         std::map<std::string, double> ms;
         std::vector<double> bounds_us, rtts_us;
-        std::uint64_t joined = 0, orphans = 0, relayed = 0;
+        std::uint64_t joined = 0, orphans = 0, relayed = 0, lost = 0;
+        std::set<std::string> relays;  ///< by endpoint
+        std::string index;
         double spread_ms = 0;
     };
     /// @param behind  each relay; 0: no tree
@@ -116,11 +130,16 @@ public:
             traced.ms[time.phase] = static_cast<double>(time.ns) / 1e6;
         for (const auto& node : reply->nodes) {
             if (node->name == engine_->options().node) continue;
-            if (!node->relay.empty()) ++traced.relayed;
+            if (!node->relay.empty()) {
+                ++traced.relayed;
+                traced.relays.insert(node->relay);
+            }
+            traced.lost += node->lost;
             traced.bounds_us.push_back(static_cast<double>(node->clock->bound_ns()) / 1e3);
         }
         traced.joined = reply->joined_requests;
         traced.orphans = reply->orphans;
+        traced.index = reply->job_index;
         traced.spread_ms = static_cast<double>(reply->start_spread_ns) / 1e6;
         return traced;
     }
@@ -282,6 +301,22 @@ void lead_tree(const Place& place, int count, int relay_count) {
         static_cast<unsigned long long>(all.traced.orphans), all.traced.spread_ms);
 }
 
+void lead_whole(const Place& place, int count, int behind) {
+    Leader leader(place);
+    std::vector<std::string> peers;
+    for (int n = 0; n < count; ++n) peers.push_back(place.endpoint(n));
+    const double before = resident_kib();
+    const auto traced = leader.trace(peers, static_cast<std::uint32_t>(behind));
+    std::printf(
+        "{\"relayed\": %llu, \"relays\": %zu, \"joined\": %llu, \"orphans\": %llu, \"lost\": "
+        "%llu, \"kib_a_node\": %.1f, \"index\": \"%s\"}\n",
+        static_cast<unsigned long long>(traced.relayed), traced.relays.size(),
+        static_cast<unsigned long long>(traced.joined),
+        static_cast<unsigned long long>(traced.orphans),
+        static_cast<unsigned long long>(traced.lost), (resident_kib() - before) / count,
+        traced.index.c_str());
+}
+
 }  // namespace
 }  // namespace ringside::bench
 
@@ -292,7 +327,7 @@ int main(int count, char** arguments) {
     spdlog::set_level(spdlog::level::warn);
     const std::string mode = count == 7 ? arguments[1] : "";
     if (mode.empty()) {
-        std::fputs("usage: agents serve|light|lead|tree ROOT OUTPUT ipc|tcp NUMBER NUMBER\n",
+        std::fputs("usage: agents serve|light|lead|whole|tree ROOT OUTPUT ipc|tcp NUMBER NUMBER\n",
                    stderr);
         return 2;
     }
@@ -305,5 +340,6 @@ int main(int count, char** arguments) {
     if (mode == "serve") serve(place, first, second);
     if (mode == "light") serve_light(place, first, second);
     if (mode == "lead") lead(place, first, second);
+    if (mode == "whole") lead_whole(place, first, second);
     if (mode == "tree") lead_tree(place, first, second);
 }
