@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "inject/core/attributes.hpp"
 #include "inject/core/pools.hpp"
 #include "inject/core/source.hpp"
 #include "inject/sources/torch/abi.hpp"
@@ -66,13 +67,13 @@ std::uint64_t future_tag(std::uint64_t half) {
     return half << 1 | 1;
 }
 
-// A name of one record among several: where the table is full it is left out, as the one inline name belongs to the function.
+// A name of one record among several: where the table is full it is "?", as the one inline name belongs to the function.
 NameId intern_table_only(ThreadLane& lane, std::string_view text) {
     if (text.empty()) return schema::kNoName;
-    const NameId name = lane.intern(text.data(), text.size());
-    return name == schema::kInlineName ? schema::kNoName : name;
+    return label_of(lane.intern(text.data(), text.size()));
 }
 
+// None where the table is full: workers are told apart by their names.
 NameId intern_worker(ThreadLane& lane, std::string_view name) {
     if (name.empty()) return schema::kNoName;
     const NameId id = lane.intern_cached(name.data());
