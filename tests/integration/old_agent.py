@@ -6,17 +6,37 @@ as that agent has answered to what it did not know.
 """
 import os
 import shutil
+import struct
 import threading
 import time
 
 import zmq
 
+from flatbuffers.table import Table
+
 import old_words
+from rsd.frames import frame, kDumpMagic
 from old_words import kReply, Words, id_of, kind_number, kind_of, number_of, with_id, with_number
 
 kPingNode, kBeginStart, kStopStop = 1, 1, 1  # slots of PingReply.node_ns, BeginRequest.start_node_ns, StopRequest.stop_node_ns
+kStopCapture = 0  # slot of StopRequest.capture_id
+kChunkBody, kHeaderCapture = 1, 8  # slots of a dump's first chunk, and of the FileHeader that it holds
 kLeadSeconds = 2.0  # from the first question to the recorded calls' begin
 kNs = 10 ** 9
+
+
+def of_capture(path, capture_id):
+    """Writes over of which capture a dump is."""
+    with open(path, "rb") as file:
+        data = file.read()
+    length = struct.unpack_from("<IIQ", data)[1]
+    chunk = bytearray(data[16:16 + length])
+    table = Table(chunk, struct.unpack_from("<I", chunk)[0])
+    header = Table(chunk, table.Indirect(table.Pos + table.Offset(4 + 2 * kChunkBody)))
+    struct.pack_into("<Q", chunk, header.Pos + header.Offset(4 + 2 * kHeaderCapture), capture_id)
+    first = frame(bytes(chunk), kDumpMagic)
+    with open(path, "wb") as file:
+        file.write(first + data[len(first):])
 
 
 class OldAgent:
@@ -96,6 +116,7 @@ class OldAgent:
         if kind == "BeginRequest":
             self.stopped["content"]["start_ticks"] = self.ticks(number_of(data, kBeginStart))
         if kind == "StopRequest":
+            of_capture(self.dump, number_of(data, kStopCapture))
             self.stopped["content"].update(path=self.dump, stop_ticks=self.ticks(number_of(data, kStopStop)))
             self.replies["StopReply"] = self.words.write(self.stopped)
         return with_id(self.replies[kind.replace("Request", "Reply")], number)

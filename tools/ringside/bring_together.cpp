@@ -1,11 +1,11 @@
 #include "tools/ringside/bring_together.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -16,6 +16,7 @@
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/dump_names.hpp"
 #include "tools/ringside/fetched_file.hpp"
+#include "tools/ringside/movable.hpp"
 #include "tools/ringside/progress.hpp"
 #include "tools/ringside/whole_file.hpp"
 
@@ -53,8 +54,10 @@ public:
 
     bool all_whole() const { return whole_; }
 
-    /// @param path  the reply's; then where it is
-    Result<void> bring(std::string& path, const std::string& endpoint, const std::string& name) {
+    /// @param path    the reply's; then where it is
+    /// @param origin  what it must be of
+    Result<void> bring(std::string& path, const std::string& endpoint, const Origin& origin,
+                       const std::string& name) {
         const Source source{endpoint, std::exchange(path, "")};
         if (source.path.empty()) {
             return {};
@@ -62,7 +65,7 @@ public:
         if (const auto free = output_.check_free(name); !free) {
             return free.error();
         }
-        const bool here = !options_.fetch && is_here(source);
+        const bool here = !options_.fetch && is_here(source, origin);
         if (!here && source.path.ends_with(kPartial)) {
             say("the dump of " + source.endpoint + " is not whole, and agents give whole ones: " +
                 source.path + " on its host has what it could write; copy it by hand");
@@ -95,29 +98,25 @@ public:
     }
 
 private:
-    /// Two hosts may have files of one path: it is the agent's file that is meant.
-    bool is_here(const Source& source) const {
-        struct stat ours {};
-        if (::stat(source.path.c_str(), &ours) != 0) {
-            return false;
+    /// Whether the file of that path here is the one that is meant, and is ours to move. Whatever is not proven is fetched: two hosts may have
+    /// files of one path, and an agent that means ill may name any.
+    bool is_here(const Source& source, const Origin& origin) const {
+        const auto ours = check_movable(source.path, origin);
+        if (!ours || !agent::is_tcp(source.endpoint)) {
+            return static_cast<bool>(ours);
         }
-        if (!agent::is_tcp(source.endpoint)) {
-            return true;
-        }
-        auto client = options_.agents.connect(source.endpoint);
+        const auto client = options_.agents.connect(source.endpoint);
         if (!client) {
-            return true;
+            return false;
         }
         fbs::FetchRequestT facts;
         facts.path = source.path;
         facts.most = 0;
         const auto there = (*client)->ask<fbs::FetchReplyT>(facts);
-        // One of before files could be fetched does not know.
-        return !there || there->busy ||
-               (there->inode == ours.st_ino &&
-                there->size == static_cast<std::uint64_t>(ours.st_size) &&
-                there->changed_ns ==
-                    ours.st_mtim.tv_sec * schema::kNsPerSecond + ours.st_mtim.tv_nsec);
+        return there && !there->busy && there->inode == ours->st_ino &&
+               there->size == static_cast<std::uint64_t>(ours->st_size) &&
+               there->changed_ns ==
+                   ours->st_mtim.tv_sec * schema::kNsPerSecond + ours->st_mtim.tv_nsec;
     }
 
     Result<std::string> fetch(const Source& source, const std::string& name) {
@@ -181,6 +180,7 @@ Result<bool> bring_together(fbs::TraceReplyT& reply, const OutputDir& output,
                             const BringOptions& options) {
     const std::vector<std::string>& asked = options.agents.endpoints;
     const std::string job = job_of(options);
+    const std::optional<std::uint64_t> capture = reply.capture_id;
     std::set<std::string> names;
     Bringer bringer(output, options);
     for (std::size_t n = 0; n < reply.nodes.size(); ++n) {
@@ -203,12 +203,14 @@ Result<bool> bring_together(fbs::TraceReplyT& reply, const OutputDir& output,
         // The leader calls itself by what its own host calls it.
         const bool peer = std::find(asked.begin(), asked.end(), node.endpoint) != asked.end();
         if (const auto brought =
-                bringer.bring(node.path, peer ? node.endpoint : asked.front(), *name);
+                bringer.bring(node.path, peer ? node.endpoint : asked.front(),
+                              {options.captures_differ ? std::nullopt : capture, node.name}, *name);
             !brought) {
             return brought.error();
         }
     }
-    if (const auto brought = bringer.bring(reply.job_index, asked.front(), schema::kJobFileName);
+    if (const auto brought =
+            bringer.bring(reply.job_index, asked.front(), {capture, ""}, schema::kJobFileName);
         !brought) {
         return brought.error();
     }

@@ -1,4 +1,4 @@
-// The dumps and the job index of a trace, brought into one directory: moved where they can be seen from here, else fetched.
+// The dumps and the job index of a trace, brought into one directory: moved where it is sure that what lies here is what the agent means, else fetched.
 #pragma once
 
 #include <functional>
@@ -16,6 +16,7 @@ struct BringOptions {
     const Agents& agents;
     std::string name_pattern;
     bool fetch = false;                  ///< also what can be seen from here
+    bool captures_differ = false;        ///< --finish: each node ended one of its own
     const std::function<bool()>& go_on;  ///< asked while a file is fetched
 };
 

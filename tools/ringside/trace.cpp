@@ -227,7 +227,8 @@ int run_trace(const Options& options) {
     }
     const std::function<bool()> go_on = [&] { return !wishes.again(); };
     const auto whole = bring_together(
-        *reply, *output, {options.agents, *agents, options.name_pattern, options.fetch, go_on});
+        *reply, *output,
+        {options.agents, *agents, options.name_pattern, options.fetch, options.finish, go_on});
     if (!whole) {
         return fail(whole.error());
     }
