@@ -1,5 +1,8 @@
 #include "agent/control/client.hpp"
 
+#include <unistd.h>
+
+#include <mutex>
 #include <optional>
 
 #include "agent/attach/without_signals.hpp"
@@ -13,22 +16,46 @@ using Clock = std::chrono::steady_clock;
 
 /// How often a wait looks up: whether the agent lives and what the caller wishes.
 constexpr Milliseconds kLookUp{200};
+/// In one context; libzmq's own bound is 1023, and a client of an agent with a key has three for a moment.
+constexpr int kMostSockets = 16'384;
+
+/// With its threads. libzmq blocks signals in them, but only once they run: one that comes late would take a signal that its process has
+/// blocked by then and reads as data, and die of it.
+std::shared_ptr<zmq::context_t> context_without_signals() {
+    const WithoutSignals without;
+    auto context = std::make_shared<zmq::context_t>(1);
+    context->set(zmq::ctxopt::max_sockets, kMostSockets);
+    const zmq::socket_t first(*context, zmq::socket_type::pair);  // makes them
+    return context;
+}
 
 }  // namespace
 
-std::unique_ptr<zmq::context_t> context_without_signals() {
-    const WithoutSignals without;
-    auto context = std::make_unique<zmq::context_t>(1);
-    const zmq::socket_t first(*context, zmq::socket_type::pair);  // makes them
+schema::Result<std::shared_ptr<zmq::context_t>> asking_context() {
+    static std::mutex mutex;
+    static std::weak_ptr<zmq::context_t> shared;
+    static pid_t owner = 0;  // a context does not live through a fork
+    const std::lock_guard lock(mutex);
+    auto context = owner == ::getpid() ? shared.lock() : nullptr;
+    if (context) return context;
+    try {
+        context = context_without_signals();
+    } catch (const zmq::error_t& error) {
+        return Error{ErrorCode::kInternal, std::string("make a connection: ") + error.what() +
+                                               "; raise the limit of open files (ulimit -n)"};
+    }
+    shared = context;
+    owner = ::getpid();
     return context;
 }
 
 schema::Result<std::unique_ptr<Client>> Client::connect(const std::string& endpoint,
                                                         const Key* key) {
-    auto context = context_without_signals();
-    auto link = Link::connect(*context, endpoint, key);
+    auto context = asking_context();
+    if (!context) return context.error();
+    auto link = Link::connect(**context, endpoint, key);
     if (!link) return link.error();
-    return std::unique_ptr<Client>(new Client(std::move(context), std::move(*link)));
+    return std::unique_ptr<Client>(new Client(std::move(*context), std::move(*link)));
 }
 
 Error Client::unexpected() const {

@@ -20,9 +20,11 @@ inline constexpr Milliseconds kAnswerTimeout{5000};
 /// During a trace something is heard at least twice a second.
 inline constexpr Milliseconds kTraceSilence{15000};
 
-/// With its threads. libzmq blocks signals in them, but only once they run: one that comes late would take a signal that its process has
-/// blocked by then and reads as data, and die of it.
-std::unique_ptr<zmq::context_t> context_without_signals();
+/// What all of this process that ask have in common: two threads and some descriptors, which each of a thousand clients would have too many of. Made
+/// for the first of them, gone with the last; a child that has forked makes its own.
+/// @errors Internal: no threads or descriptors are left
+/// @thread thread-safe
+schema::Result<std::shared_ptr<zmq::context_t>> asking_context();
 
 struct TraceHooks {
     /// Called for each Progress message; may be empty.
@@ -57,13 +59,13 @@ public:
     const std::string& endpoint() const { return link_.endpoint(); }
 
 private:
-    Client(std::unique_ptr<zmq::context_t> context, Link link)
+    Client(std::shared_ptr<zmq::context_t> context, Link link)
         : context_(std::move(context)), link_(std::move(link)) {}
     schema::Result<fbs::MessageT> exchange(const MessageBytes& request, Milliseconds timeout);
     schema::Error unexpected() const;
     schema::Error silent(Milliseconds timeout) const;
 
-    std::unique_ptr<zmq::context_t> context_;  // outlives link_
+    std::shared_ptr<zmq::context_t> context_;  // outlives link_
     Link link_;
 };
 

@@ -42,9 +42,10 @@ public:
         if (::fstat(file_, &facts) != 0) return unwritable();
         have_ = fetched_.kept_bytes = static_cast<std::uint64_t>(facts.st_size);
         checked_ = have_ == 0;
-        const auto context = context_without_signals();
+        const auto context = asking_context();
+        if (!context) return context.error();
         while (true) {
-            auto link = Link::connect(*context, wish_.endpoint, wish_.key);
+            auto link = Link::connect(**context, wish_.endpoint, wish_.key);
             if (link) {
                 const auto done = bring(*link);
                 if (!done) return done.error();

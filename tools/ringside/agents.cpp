@@ -2,6 +2,7 @@
 #include "tools/ringside/agents.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -34,6 +35,15 @@ Agents agents_beneath(const std::string& root) {
         agents.endpoints.push_back(agent::default_endpoint(root, job));
     }
     return agents;
+}
+
+/// Each agent takes two, and the usual soft limit of 1024 is there for programs that select(2).
+void allow_many_descriptors() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)::setrlimit(RLIMIT_NOFILE, &limit);
+    }
 }
 
 bool names_no_job() {
@@ -69,6 +79,7 @@ void add_agent_options(CLI::App& verb, AgentChoice& choice) {
 }
 
 Result<Agents> agents_of(const AgentChoice& choice) {
+    allow_many_descriptors();
     Agents agents;
     if (!choice.hosts.empty()) {
         auto hosts = parse_hosts(choice.hosts);

@@ -4,12 +4,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "agent/control/at_once.hpp"
 #include "agent/control/client.hpp"
 #include "agent/control/key.hpp"
 #include "schema/result.hpp"
 #include "tools/ringside/command.hpp"
+#include "tools/ringside/progress.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's own
 class App;
@@ -42,25 +45,45 @@ struct Agents {
 /// Adds `--job`, `--hosts` and `--key` to a verb; `choice` outlives the parser.
 void add_agent_options(CLI::App& verb, AgentChoice& choice);
 
-/// The agents that were chosen; without `--hosts` and `--job` the default endpoint of this user's job directory, or all_here.
+/// The agents that were chosen; without `--hosts` and `--job` the default endpoint of this user's job directory, or all_here. From then on this process
+/// may have as many descriptors open as the system lets it: not for verbs that start a command, which keeps the user's own limit.
 /// @errors Usage: as parse_hosts; NoAgent: the job has none here; as agent::find_key
 Result<Agents> agents_of(const AgentChoice& choice);
 
-/// Asks each endpoint one plain question, and goes on where one can't answer.
-/// @param take   called with each endpoint and its reply
+/// Asks all one plain question, many at the same time.
+/// @return in the order of the endpoints
+template <class Reply, class Request>
+std::vector<Result<Reply>> ask_all(const Agents& agents, const Request& request) {
+    const std::vector<std::string>& endpoints = agents.endpoints;
+    const std::string what = endpoints.size() == 1
+                                 ? "asking " + endpoints.front()
+                                 : "asking " + std::to_string(endpoints.size()) + " agents";
+    Progress progress(what);
+    std::vector<Result<Reply>> replies(endpoints.size(), Result<Reply>(Error{}));
+    agent::at_once(
+        endpoints.size(),
+        [&](std::size_t n) {
+            auto client = agents.connect(endpoints[n]);
+            replies[n] =
+                client ? (*client)->template ask<Reply>(request) : Result<Reply>(client.error());
+        },
+        [&](std::size_t done) { progress.tell(what, done, endpoints.size()); });
+    return replies;
+}
+
+/// Asks all one plain question, and goes on where one can't answer.
+/// @param take   called with each endpoint and its reply, in their order
 /// @return 0, or the exit code of the first error; each error has been said
 template <class Reply, class Request, class Take>
 int ask_each(const Agents& agents, const Request& request, const Take& take) {
     int status = kExitGood;
-    for (const std::string& endpoint : agents.endpoints) {
-        auto client = agents.connect(endpoint);
-        auto reply =
-            client ? (*client)->template ask<Reply>(request) : Result<Reply>(client.error());
-        if (reply) {
-            take(endpoint, *reply);
+    const auto replies = ask_all<Reply>(agents, request);
+    for (std::size_t n = 0; n < replies.size(); ++n) {
+        if (replies[n]) {
+            take(agents.endpoints[n], *replies[n]);
             continue;
         }
-        const int code = fail(reply.error());
+        const int code = fail(replies[n].error());
         status = status == kExitGood ? code : status;
     }
     return status;

@@ -30,10 +30,10 @@ int run_cancel(const CancelOptions& options) {
     std::string text;
     Error idle;
     int status = kExitGood;
-    for (const std::string& endpoint : agents->endpoints) {
-        auto client = agents->connect(endpoint);
-        const auto reply = client ? (*client)->ask<fbs::CancelReplyT>(request)
-                                  : Result<fbs::CancelReplyT>(client.error());
+    const auto replies = ask_all<fbs::CancelReplyT>(*agents, request);
+    for (std::size_t n = 0; n < replies.size(); ++n) {
+        const std::string& endpoint = agents->endpoints[n];
+        const auto& reply = replies[n];
         if (reply) {
             list.push_back({{"endpoint", endpoint}, {"kept", !options.discard}});
             text += endpoint + ": its trace ends now, " +

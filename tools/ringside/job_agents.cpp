@@ -1,14 +1,13 @@
 #include "tools/ringside/job_agents.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <set>
 #include <system_error>
-#include <thread>
 #include <utility>
 
+#include "agent/control/at_once.hpp"
 #include "agent/control/client.hpp"
 #include "agent/control/endpoint.hpp"
 #include "agent/control/known_agents.hpp"
@@ -86,20 +85,8 @@ void ask(Candidate& candidate, const agent::Key& key) {
 
 /// Many at once: each may be silent for seconds.
 void ask_all(std::vector<Candidate>& candidates, const agent::Key& key) {
-    constexpr std::size_t kAtOnce = 32;
     const Progress progress("looking for the job's agents");
-    std::atomic<std::size_t> next{0};
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < std::min(kAtOnce, candidates.size()); ++i) {
-        threads.emplace_back([&] {
-            for (std::size_t n = next++; n < candidates.size(); n = next++) {
-                ask(candidates[n], key);
-            }
-        });
-    }
-    for (std::thread& thread : threads) {
-        thread.join();
-    }
+    agent::at_once(candidates.size(), [&](std::size_t n) { ask(candidates[n], key); });
 }
 
 /// Whether an agent is noted as this node's. A task of an array says which it is in its node's name, too (launch_step); a component of a heterogeneous

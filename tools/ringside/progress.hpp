@@ -13,7 +13,7 @@
 namespace ringside::tools {
 
 /// Shows what is done, from when it has lived for a second until its end. One at a time.
-/// @thread main thread; what it shows comes from a thread of its own
+/// @thread main thread, but for tell(); what it shows comes from a thread of its own
 class Progress {
 public:
     /// @param what  "reading 3 files"; empty: nothing is under way yet
@@ -23,6 +23,7 @@ public:
     Progress& operator=(const Progress&) = delete;
 
     /// Something else is under way now, or more of it is done.
+    /// @thread thread-safe
     /// @param done, total  in one unit, whatever it is; total 0: nobody knows how much there is
     /// @param at_once      it will take long, that is known already
     void tell(const std::string& what, std::uint64_t done = 0, std::uint64_t total = 0,

@@ -4,16 +4,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "schema/units.hpp"
@@ -21,6 +20,7 @@
 #include "tools/ringside/command.hpp"
 #include "tools/ringside/options.hpp"
 #include "tools/ringside/process.hpp"
+#include "tools/ringside/progress.hpp"
 #include "tools/ringside/screen.hpp"
 #include "tools/ringside/top_view.hpp"
 #include "tools/ringside/words.hpp"
@@ -42,24 +42,17 @@ struct TopOptions {
 /// Asks all agents, many at once, over links that stay.
 class Watcher {
 public:
-    Looks look(const Agents& agents) {
-        constexpr std::size_t kAtOnce = 32;
+    /// @param told  after each agent: of how many is known
+    Looks look(const Agents& agents, const std::function<void(std::size_t)>& told = {}) {
         Looks looks(agents.endpoints.size());
         std::map<std::string, std::unique_ptr<agent::Client>> clients;
         for (const std::string& endpoint : agents.endpoints) {
             clients[endpoint] = std::move(clients_[endpoint]);
         }
         clients_ = std::move(clients);
-        std::atomic<std::size_t> next{0};
-        std::vector<std::jthread> threads;
-        for (std::size_t i = 0; i < std::min(kAtOnce, looks.size()); ++i) {
-            threads.emplace_back([&] {
-                for (std::size_t n = next++; n < looks.size(); n = next++) {
-                    looks[n] = ask(agents, agents.endpoints[n]);
-                }
-            });
-        }
-        threads.clear();
+        agent::at_once(
+            looks.size(), [&](std::size_t n) { looks[n] = ask(agents, agents.endpoints[n]); },
+            told);
         return looks;
     }
     /// Of the last look: the first agent that did not answer.
@@ -128,7 +121,7 @@ public:
         if (!agents) {
             return fail(agents.error());
         }
-        now_ = watcher_.look(*agents);
+        now_ = first_look(*agents);
         if (!any_answers(now_) && watcher_.error()) {
             return fail(*watcher_.error());
         }
@@ -162,6 +155,15 @@ public:
     }
 
 private:
+    /// Where many are silent it takes seconds, and nothing is on the screen yet.
+    Looks first_look(const Agents& agents) {
+        const std::string what = "asking " + std::to_string(agents.endpoints.size()) +
+                                 (agents.endpoints.size() == 1 ? " agent" : " agents");
+        Progress progress(what);
+        return watcher_.look(
+            agents, [&](std::size_t done) { progress.tell(what, done, agents.endpoints.size()); });
+    }
+
     Result<void> show() {
         if (screen_) {
             draw();

@@ -146,6 +146,13 @@ public:
                 reply.counts_iterations = true;
                 return pack(message.id, std::move(reply));
             }
+            case fbs::Content::ProcessesRequest: {
+                fbs::ProcessesReplyT reply;
+                reply.node = node_name(node);
+                reply.processes.push_back(std::make_unique<fbs::ProcessStatusT>());
+                reply.processes.back()->process = std::make_unique<fbs::ProcessT>();
+                return pack(message.id, std::move(reply));
+            }
             case fbs::Content::PingRequest: {
                 fbs::PingReplyT reply;
                 reply.node = node_name(node);
