@@ -3,6 +3,7 @@
 // long: later) and "ready" is said.
 #include <fcntl.h>
 #include <signal.h>
+#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -22,18 +23,23 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "agent/attach/file_handle.hpp"
 #include "agent/capture/engine.hpp"
+#include "agent/control/audit.hpp"
 #include "agent/control/endpoint.hpp"
 #include "agent/control/held_jobs.hpp"
 #include "agent/control/job_folder.hpp"
 #include "agent/control/rendezvous.hpp"
 #include "agent/control/server.hpp"
+#include "agent/metrics/metrics_keeper.hpp"
 #include "agent/metrics/metrics_process.hpp"
 #include "agent/options.hpp"
+#include "agent/places.hpp"
 #include "agent/reload.hpp"
 #include "agent/resident/resident.hpp"
 #include "agent/resident/unused.hpp"
@@ -81,6 +87,29 @@ void start_log(const std::string& level) {
     logger->set_level(spdlog::level::from_str(level));
     logger->set_pattern("%n: %^%l%$: %v");
     spdlog::set_default_logger(std::move(logger));
+}
+
+/// Once there is the job directory.
+/// @return what keeps it from being written
+schema::Result<void> start_audit(const AgentOptions& options) {
+    const auto log = spdlog::default_logger();
+    std::vector<spdlog::sink_ptr> sinks = log->sinks();
+    if (options.audit == "off") return {};
+    if (options.audit == "file") {
+        const std::string path =
+            options.engine.root + "/" + options.engine.job + "/" + std::string(kLogName);
+        const FileHandle file(::open(path.c_str(),
+                                     O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
+                                     S_IRUSR | S_IWUSR));
+        if (!file) return Error{ErrorCode::kUsage, "write " + path + ": " + error_text(errno)};
+        sinks = {std::make_shared<spdlog::sinks::basic_file_sink_mt>(path)};
+    }
+    auto audit = std::make_shared<spdlog::logger>("ringside-agent", sinks.begin(), sinks.end());
+    audit->set_level(spdlog::level::trace);
+    audit->flush_on(spdlog::level::trace);
+    if (options.audit == "file") audit->set_pattern("%n: %l: %v");
+    Audit::write_to(std::move(audit));
+    return {};
 }
 
 /// Where memory runs out, in the job's control group too, we go and not the job. What is in its rings stays there for the next agent.
@@ -168,6 +197,7 @@ void listen_far(Server& server, const AgentOptions& options) {
 int serve(const AgentOptions& options, int signals, Reload& reload, FileLock& election) {
     auto engine = Engine::open(options.engine);
     if (!engine) return fail(engine.error());
+    if (auto started = start_audit(options); !started) spdlog::warn(started.error().message);
     auto server = Server::bind(**engine, {.endpoint = options.endpoint,
                                           .version = RINGSIDE_VERSION,
                                           .lease = Milliseconds(options.lease_ms),
@@ -204,8 +234,8 @@ int serve(const AgentOptions& options, int signals, Reload& reload, FileLock& el
 
 /// Before anything is opened or a thread made: it forks.
 /// @return the process that does; 0: none was asked for
-schema::Result<pid_t> serve_metrics(const AgentOptions& options) {
-    if (options.metrics.empty()) return 0;
+schema::Result<pid_t> serve_metrics(const AgentOptions& options, const std::string& address) {
+    if (address.empty()) return 0;
     const EngineOptions& engine = options.engine;
     const auto agents = [&]() -> std::vector<MetricsSetup::Asked> {
         if (!options.all) return {{engine.job, options.endpoint}};
@@ -214,7 +244,7 @@ schema::Result<pid_t> serve_metrics(const AgentOptions& options) {
             asked.push_back({job, default_endpoint(engine.root, job)});
         return asked;
     };
-    return start_metrics({options.metrics, agents, options.key ? &*options.key : nullptr});
+    return start_metrics({address, agents, options.key ? &*options.key : nullptr});
 }
 
 int run(const AgentOptions& options, int signals, Reload& reload) {
@@ -249,33 +279,42 @@ AgentOptions options_of(const ResidentJob& job, const AgentOptions& residents) {
     return options;
 }
 
-/// The metrics' process goes where their address has changed, and another comes.
-void reload_resident(Reload& reload, pid_t& metrics) {
-    const std::string before = reload.options().metrics;
-    if (!reload.read_again() || reload.options().metrics == before) return;
-    if (metrics != 0) {
-        ::kill(metrics, SIGTERM);
-        ::waitpid(metrics, nullptr, 0);
-    }
-    const auto started = serve_metrics(reload.options());
-    metrics = started ? *started : 0;
-    if (!started) spdlog::error("reload: {}", started.error().message);
+void reload_resident(Reload& reload, MetricsKeeper& metrics) {
+    if (!reload.read_again()) return;
+    if (auto moved = metrics.move_to(reload.options().metrics); !moved)
+        spdlog::error("reload: {}; {}", moved.error().message,
+                      metrics.address().empty() ? "there are no metrics"
+                                                : "metrics stay at " + metrics.address());
 }
 
-int run_resident(int signals, Reload& reload, pid_t metrics) {
+/// One that serves a single job has threads by then and can't fork another.
+void say_when_metrics_end(pid_t metrics) {
+    if (metrics == 0) return;
+    std::thread([metrics] {
+        if (::waitpid(metrics, nullptr, 0) == metrics)
+            spdlog::warn("the metrics' process has ended; start the agent again to have them");
+    }).detach();
+}
+
+int run_resident(int signals, Reload& reload) {
     std::optional<ResidentJob> job;
     {
         const AgentOptions& options = reload.options();
+        MetricsKeeper metrics(
+            [&](const std::string& address) { return serve_metrics(options, address); });
+        if (auto served = metrics.move_to(options.metrics); !served) return fail(served.error());
         auto resident = Resident::open(options.engine.root, options.engine.node);
         if (!resident) return fail(resident.error());
         sigset_t hangup;
         sigemptyset(&hangup);
         sigaddset(&hangup, SIGHUP);
         const FileHandle reloads(::signalfd(-1, &hangup, SFD_CLOEXEC | SFD_NONBLOCK));
+        for (const std::string& each : unwritable_places(options)) spdlog::warn(each);
         say_ready(options.ready_fd);
         spdlog::info("resident agent of {}", options.engine.root);
-        auto served =
-            resident->serve(signals, reloads.get(), [&] { reload_resident(reload, metrics); });
+        auto served = resident->serve(
+            signals, reloads.get(), [&] { reload_resident(reload, metrics); },
+            [&] { metrics.look(); });
         if (!served) return fail(served.error());
         job = std::move(*served);
     }  // In a child nothing of it is left, its lock least of all.
@@ -300,7 +339,9 @@ int main(int argc, char** argv) {
     start_log(options->log_level);
     be_first_to_go();
     allow_many_descriptors();
-    const auto metrics = serve_metrics(*options);
+    if (options->all) return run_resident(signals, reload);
+    const auto metrics = serve_metrics(*options, options->metrics);
     if (!metrics) return fail(metrics.error());
-    return options->all ? run_resident(signals, reload, *metrics) : run(*options, signals, reload);
+    say_when_metrics_end(*metrics);
+    return run(*options, signals, reload);
 }

@@ -7,6 +7,7 @@
 #include "agent/control/endpoint.hpp"
 #include "agent/control/rendezvous.hpp"
 #include "agent/metrics/text_endpoint.hpp"
+#include "agent/places.hpp"
 #include "agent/settings.hpp"
 
 #ifndef RINGSIDE_VERSION
@@ -71,18 +72,26 @@ void declare(CLI::App& app, AgentOptions& options) {
     app.add_option("--log-level", options.log_level,
                    "trace, debug, info, warn, error, critical or off")
         ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "critical", "off"}));
+    app.add_option("--audit", options.audit,
+                   "a line for each request that changes something, gives a file away or fails, "
+                   "and counts of the others. on: into the log, whatever its level; file: into "
+                   "agent.log in the job directory; off: as far as --log-level info shows it")
+        ->check(CLI::IsMember({"on", "file", "off"}));
     app.add_option("--metrics", options.metrics,
                    "serve Prometheus' text at http://127.0.0.1:PORT/metrics; loopback addresses "
                    "alone, without a key: any user of this host may read it");
-    app.add_option("--config", options.config,
-                   "TOML with settings of a node: dir, node, key, output, metrics, log-level, "
-                   "first-lane-kib, most-lane-kib, node-budget, process-budget; the environment "
-                   "(RINGSIDE_METRICS, ...) and the command line count for more. "
-                   "RINGSIDE_CONFIG, else ~/.config/ringside/agent.toml, else "
-                   "/etc/ringside/agent.toml; '': none. SIGHUP reads again what was named, "
-                   "and with --all");
-    app.add_flag("--check-config", options.check_config,
-                 "print what is set and where it comes from, and end: 0, or 2 and what is wrong");
+    app.add_option(
+        "--config", options.config,
+        "TOML with settings of a node: dir, node, key, output, metrics, log-level, audit, "
+        "first-lane-kib, most-lane-kib, node-budget, process-budget; the environment "
+        "(RINGSIDE_METRICS, ...) and the command line count for more. "
+        "RINGSIDE_CONFIG, else ~/.config/ringside/agent.toml, else "
+        "/etc/ringside/agent.toml; '': none. SIGHUP reads again what was named, "
+        "and with --all");
+    app.add_flag(
+        "--check-config", options.check_config,
+        "print what is set and where it comes from, say what can't be written, and end: 0, or "
+        "2 and what is wrong");
     app.add_flag("--json", options.json, "with --check-config: as JSON")
         ->needs(app.get_option("--check-config"));
     app.add_option("--first-lane-kib", engine.memory.first_lane_kib,
@@ -184,6 +193,7 @@ void print_settings(const AgentOptions& options, const SettingOrigins& origins) 
         {"output", quoted(engine.output_root)},
         {"metrics", quoted(options.metrics)},
         {"log-level", quoted(options.log_level)},
+        {"audit", quoted(options.audit)},
         {"first-lane-kib", std::to_string(memory.first_lane_kib)},
         {"most-lane-kib", std::to_string(memory.most_lane_kib)},
         {"node-budget", std::to_string(memory.node_budget_bytes)},
@@ -202,7 +212,15 @@ void print_settings(const AgentOptions& options, const SettingOrigins& origins) 
             text.append("  # ").append(origin);
         }
     }
-    std::printf("%s\n", (text + (options.json ? "\n]}" : "")).c_str());
+    std::string warnings;
+    for (const std::string& each : unwritable_places(options)) {
+        if (options.json)
+            warnings += (warnings.empty() ? "" : ", ") + quoted(each);
+        else
+            std::fprintf(stderr, "ringside-agent: %s\n", each.c_str());
+    }
+    std::printf("%s\n",
+                (text + (options.json ? "\n], \"warnings\": [" + warnings + "]}" : "")).c_str());
 }
 
 }  // namespace

@@ -30,6 +30,8 @@ struct AgentOptions {
     int ready_fd = -1;
     std::uint32_t lease_ms = 15'000;  ///< ServerSetup::lease
     std::string log_level = "warn";
+    std::string audit =
+        "on";            ///< off: as far as the log's level shows it; file: into the job directory
     std::string config;  ///< the file that SIGHUP reads again; empty: none was named
     bool check_config = false;
     bool json = false;  ///< with it

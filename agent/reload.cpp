@@ -22,6 +22,7 @@ bool Reload::read_again() {
     stays("node", options_.engine.node, fresh->engine.node);
     stays("output", options_.engine.output_root, fresh->engine.output_root);
     stays("key", options_.key_file, fresh->key_file);
+    stays("audit", options_.audit, fresh->audit);
     if (!options_.all) stays("metrics", options_.metrics, fresh->metrics);
     spdlog::set_level(spdlog::level::from_str(fresh->log_level));
     options_.log_level = fresh->log_level;

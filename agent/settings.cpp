@@ -35,6 +35,7 @@ constexpr std::array kSettings = {
     Setting{"output", "RINGSIDE_OUTPUT", Kind::kText},
     Setting{"metrics", "RINGSIDE_METRICS", Kind::kText},
     Setting{"log-level", "RINGSIDE_LOG_LEVEL", Kind::kText},
+    Setting{"audit", "RINGSIDE_AUDIT", Kind::kText},
     Setting{"first-lane-kib", "RINGSIDE_FIRST_LANE_KIB", Kind::kNumber},
     Setting{"most-lane-kib", "RINGSIDE_MOST_LANE_KIB", Kind::kNumber},
     Setting{"node-budget", "RINGSIDE_NODE_BUDGET", Kind::kSize},

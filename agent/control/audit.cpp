@@ -13,6 +13,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostWords = 200;
+constexpr std::chrono::minutes kBetweenCounts{10};
+constexpr std::size_t kMostSenders = 64;  ///< that are counted each by itself
+constexpr const char* kOthers = "others";
+
+std::shared_ptr<spdlog::logger>& own_logger() {
+    static std::shared_ptr<spdlog::logger> logger;
+    return logger;
+}
 
 /// What a client has written can't end a line, nor look like another field.
 std::string quoted(const std::string& words) {
@@ -22,20 +30,20 @@ std::string quoted(const std::string& words) {
     return shown + "\"";
 }
 
-spdlog::level::level_enum level_of(fbs::MessageT& request) {
+/// Changes nothing and gives nothing away that a file holds; or, of a file, a part after its first: there are thousands of them.
+bool only_looks(fbs::MessageT& request) {
     switch (request.content.type) {
         case fbs::Content::PingRequest:
         case fbs::Content::StatusRequest:
         case fbs::Content::ProcessesRequest:
         case fbs::Content::IterationsRequest:
         case fbs::Content::RelayClocksRequest:
-            return spdlog::level::debug;
+            return true;
         default:
             break;
     }
-    // A file is asked for in thousands of parts.
     const auto* fetch = content_as<fbs::FetchRequestT>(request);
-    return fetch != nullptr && fetch->offset != 0 ? spdlog::level::debug : spdlog::level::info;
+    return fetch != nullptr && fetch->offset != 0;
 }
 
 std::string asker_of(fbs::MessageT& request) {
@@ -53,8 +61,14 @@ std::string result_of(const fbs::Message& reply) {
            " cause=" + quoted(error->message() == nullptr ? "" : error->message()->str());
 }
 
+bool shows(spdlog::level::level_enum level) {
+    return spdlog::should_log(level) || (own_logger() && level >= spdlog::level::info);
+}
+
 void write(spdlog::level::level_enum level, const std::string& line) {
-    spdlog::log(level, "audit time={:%FT%TZ} {}", fmt::gmtime(std::time(nullptr)), line);
+    const auto& own = own_logger();
+    spdlog::logger& to = own ? *own : *spdlog::default_logger_raw();
+    to.log(level, "audit time={:%FT%TZ} {}", fmt::gmtime(std::time(nullptr)), line);
 }
 
 std::string property(zmq::message_t& message, const char* name) {
@@ -90,10 +104,53 @@ void Audit::asked(const std::string& identity, const std::string& sender, fbs::M
                    "unknown cause=" + quoted("its id was used again before it was answered"));
         open_.erase(before);
     }
-    const auto level = level_of(request);
-    if (!spdlog::should_log(level)) return;
+    if (!shows(spdlog::level::info)) return;
+    const bool counted = only_looks(request) && !spdlog::should_log(spdlog::level::debug) &&
+                         !is_first_look(sender, request.content.type);
+    // A leader's pings are many, and measure.
+    if (counted && request.content.type == fbs::Content::PingRequest) return;
     open_.insert({{identity, request.id},
-                  {sender, asker_of(request), request.content.type, level, Clock::now()}});
+                  {sender, asker_of(request), request.content.type, Clock::now(), counted}});
+}
+
+/// Counts it where it is not.
+bool Audit::is_first_look(const std::string& sender, fbs::Content kind) {
+    if (Clock::now() - looks_since_ > kBetweenCounts) tell_looks();
+    const auto known = looks_.find(sender);
+    if (known != looks_.end()) {
+        ++known->second[kind];
+        return false;
+    }
+    const bool first = looks_.size() < kMostSenders;
+    Counts& counts = looks_[first ? sender : kOthers];
+    if (!first) ++counts[kind];
+    return first;
+}
+
+void Audit::tell_looks() {
+    const auto now = Clock::now();
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - looks_since_);
+    for (const auto& [sender, counts] : looks_) {
+        std::string said;
+        for (const auto& [kind, count] : counts)
+            said += (said.empty() ? "" : ", ") + std::to_string(count) + " " +
+                    fbs::EnumNameContent(kind);
+        if (said.empty()) continue;
+        write(spdlog::level::info,
+              fmt::format("peer={} asker=\"\" request=many result=ok cause={} ms=0", sender,
+                          quoted("in " + std::to_string(seconds.count()) +
+                                 " s, beside what has a line: " + said)));
+    }
+    looks_.clear();
+    looks_since_ = now;
+}
+
+Audit::~Audit() {
+    if (shows(spdlog::level::info)) tell_looks();
+}
+
+void Audit::write_to(std::shared_ptr<spdlog::logger> logger) {
+    own_logger() = std::move(logger);
 }
 
 void Audit::answered(const std::string& identity, std::span<const std::uint8_t> reply) {
@@ -101,14 +158,15 @@ void Audit::answered(const std::string& identity, std::span<const std::uint8_t> 
     if (message.content_type() == fbs::Content::Progress) return;
     const auto found = open_.find({identity, message.id()});
     if (found == open_.end()) return;
-    write_line(found->second, result_of(message));
+    const bool failed = message.content_type() == fbs::Content::ErrorReply;
+    if (!found->second.counted || failed) write_line(found->second, result_of(message));
     open_.erase(found);
 }
 
 void Audit::write_line(const Request& request, const std::string& result) {
     const auto ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - request.since).count();
-    write(static_cast<spdlog::level::level_enum>(request.level),
+    write(spdlog::level::info,
           fmt::format("peer={} asker={} request={} result={} ms={}", request.sender,
                       quoted(request.asker), fbs::EnumNameContent(request.kind), result, ms));
 }

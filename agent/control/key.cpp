@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sodium/crypto_generichash.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -28,6 +29,11 @@ constexpr std::size_t kMostFileBytes = 512;
 
 std::string failed(const char* action, const std::string& path, int cause) {
     return std::string(action) + " key " + path + ": " + std::strerror(cause);
+}
+
+Error unwritable(const std::string& path) {
+    return {ErrorCode::kUsage,
+            failed("write", path, errno) + "; name a file in a directory of yours with -o"};
 }
 
 Error damaged(const std::string& path) {
@@ -60,13 +66,36 @@ schema::Result<Key> make_key() {
     return Key{public_half, secret_half};
 }
 
-schema::Result<void> write_key(const std::string& path, const Key& key) {
+schema::Result<bool> make_key_folder(const std::string& path) {
+    constexpr std::string_view kHomeFolder = "/.ringside";
+    constexpr mode_t kOthers = 077, kOthersWrite = 022;
     const std::size_t slash = path.rfind('/');
-    if (slash != std::string::npos && slash > 0 &&
-        ::mkdir(path.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST) {
-        return Error{ErrorCode::kUsage, failed("write", path, errno) +
-                                            "; name a file in a directory of yours with -o"};
+    if (slash == std::string::npos || slash == 0) return false;
+    const std::string folder = path.substr(0, slash);
+    struct stat status {};
+    if ((::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) ||
+        ::stat(folder.c_str(), &status) != 0)
+        return unwritable(path);
+    bool changed = false;
+    if (folder.ends_with(kHomeFolder) && status.st_uid == ::geteuid() &&
+        (status.st_mode & kOthers) != 0) {
+        changed = true;
+        if (::chmod(folder.c_str(), status.st_mode & 07700) != 0) return unwritable(path);
+        status.st_mode &= ~kOthers;
     }
+    // In a sticky directory others may not put theirs in the place of what is ours.
+    const bool others = (status.st_mode & kOthersWrite) != 0 && (status.st_mode & S_ISVTX) == 0;
+    if (others || (status.st_uid != ::geteuid() && status.st_uid != 0))
+        return Error{
+            ErrorCode::kRefused,
+            "write key " + path + ": " + folder +
+                (others ? " may be written to by others; chmod go-w it" : " is another user's") +
+                ", or name a file in a directory of yours with -o"};
+    return changed;
+}
+
+schema::Result<void> write_key(const std::string& path, const Key& key) {
+    if (auto folder = make_key_folder(path); !folder) return folder.error();
     const FileHandle file(
         ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file && errno == EEXIST) {
@@ -85,8 +114,7 @@ schema::Result<void> write_key(const std::string& path, const Key& key) {
         const int cause = errno;
         if (file) ::unlink(path.c_str());
         errno = cause;
-        return Error{ErrorCode::kUsage, failed("write", path, errno) +
-                                            "; name a file in a directory of yours with -o"};
+        return unwritable(path);
     }
     return {};
 }
@@ -139,6 +167,11 @@ schema::Result<Key> find_or_make_key(const std::string& path) {
         return Error{ErrorCode::kUsage,
                      "keep a key: there is no home for it; set HOME, or name a file with "
                      "RINGSIDE_KEY"};
+    const auto opened_to_others = make_key_folder(wanted);
+    if (!opened_to_others) return opened_to_others.error();
+    if (*opened_to_others)
+        spdlog::warn("{}: others could read or write its directory; it is yours alone now (0700)",
+                     wanted);
     auto made = make_key();
     if (!made) return made.error();
     // Whole before it has its name: link() is the one way to give it only where there is none yet, on network file systems too.

@@ -22,8 +22,13 @@ std::string default_key_path();
 /// @errors Internal: this libzmq has no CURVE
 schema::Result<Key> make_key();
 
-/// Writes a key for its owner alone (0600); a missing directory is made (0700). Never over a file that is there.
-/// @errors Refused: a file is there; Usage: can't be written
+/// Sees to the directory of a key: makes it where it is missing (0700), and makes ~/.ringside its owner's alone where it was not, however it came to be.
+/// @return whether ~/.ringside was not until now: to be said
+/// @errors Refused: another user's, or others may write to it and so put another key there; Usage: can't be made
+schema::Result<bool> make_key_folder(const std::string& path);
+
+/// Writes a key for its owner alone (0600), in such a directory. Never over a file that is there.
+/// @errors as make_key_folder; Refused: a file is there; Usage: can't be written
 schema::Result<void> write_key(const std::string& path, const Key& key);
 
 /// @errors Usage: not there or not readable; Refused: others may read or write it, or it is another user's; Input: no key in it
@@ -36,6 +41,7 @@ schema::Result<std::optional<Key>> find_key(const std::string& path);
 
 /// The user's key, made where there is none yet; of several that make it at once, on hosts that share the directory, all get the same.
 /// @param path  empty: the default
+/// That ~/.ringside was open to others is logged.
 /// @errors as read_key and write_key; Usage: there is no home to keep it in
 schema::Result<Key> find_or_make_key(const std::string& path);
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "agent/control/at_once.hpp"
 #include "agent/control/client.hpp"
 #include "agent/metrics/metrics_text.hpp"
 #include "agent/metrics/text_endpoint.hpp"
@@ -36,8 +37,9 @@ AgentAnswer ask(const MetricsSetup::Asked& agent, const Key* key) {
     ::close_range(STDERR_FILENO + 1, static_cast<unsigned>(endpoint.descriptor() - 1), 0);
     ::close_range(static_cast<unsigned>(endpoint.descriptor() + 1), ~0u, 0);
     endpoint.serve([&] {
-        std::vector<AgentAnswer> answers;
-        for (const auto& agent : setup.agents()) answers.push_back(ask(agent, setup.key));
+        const auto agents = setup.agents();
+        std::vector<AgentAnswer> answers(agents.size());
+        at_once(agents.size(), [&](std::size_t n) { answers[n] = ask(agents[n], setup.key); });
         return metrics_text(answers);
     });
     ::_exit(0);

@@ -90,7 +90,8 @@ schema::Result<void> Resident::hold() {
 }
 
 schema::Result<std::optional<ResidentJob>> Resident::serve(int stop_fd, int reload_fd,
-                                                           const std::function<void()>& reload) {
+                                                           const std::function<void()>& reload,
+                                                           const std::function<void()>& tend) {
     pollfd stop{stop_fd, POLLIN, 0};
     while (::poll(&stop, 1, 0) == 0) {
         if (auto held = hold(); !held) {
@@ -101,6 +102,7 @@ schema::Result<std::optional<ResidentJob>> Resident::serve(int stop_fd, int relo
         if (auto job = look()) return job;
         wait(stop_fd, reload_fd);
         hand_on(reload_fd, reload);
+        if (tend) tend();
     }
     end();
     return std::optional<ResidentJob>();

@@ -33,10 +33,12 @@ public:
 
     /// Starts agents until `stop_fd` is readable; then all of them have ended in order. They get SIGTERM too where this process dies.
     /// @param reload_fd  SIGHUPs, as a signalfd; -1: none. `reload` is called for them, then they are handed on to its agents
+    /// @param tend       called at each turn, once a second at the least: what else this process sees to
     /// @return in a child: whose agent it is to be, once this object is gone; here: nothing
     /// @errors as open(): somebody has removed the root, and another holds the new one
     schema::Result<std::optional<ResidentJob>> serve(int stop_fd, int reload_fd = -1,
-                                                     const std::function<void()>& reload = {});
+                                                     const std::function<void()>& reload = {},
+                                                     const std::function<void()>& tend = {});
 
 private:
     struct Job {

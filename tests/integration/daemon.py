@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 
@@ -53,6 +54,18 @@ def config(workspace, program):
     os.makedirs(own)
     shutil.copy(file, os.path.join(own, "agent.toml"))
     check(settings()["metrics"][1] == os.path.join(own, "agent.toml") + ":3", "the user's own: %s", settings())
+
+    # What can't be written of it is said, and is no error.
+    nobody = ["setpriv", "--reuid", str(kUid), "--regid", str(kUid), "--clear-groups"] if os.getuid() == 0 else []
+    closed = workspace.path("closed")
+    os.makedirs(os.path.join(closed, "open"), mode=0o700)
+    done = subprocess.run([*nobody, kAgent, "--config", "", "--check-config", "--json", "--dir", closed + "/shm", "--output", "/etc/passwd/dumps"], env=dict(environment, HOME=closed),
+                          capture_output=True, text=True, check=True)
+    warned = [words.split(" can't be written: ")[0] for words in json.loads(done.stdout)["warnings"]]
+    wanted = ["output /etc/passwd/dumps"] if not nobody else ["dir %s/shm" % closed, "output /etc/passwd/dumps", "home %s/.ringside" % closed]
+    check(warned == wanted, "it warns of %s", done.stdout)
+    done = subprocess.run([*nobody, kAgent, "--config", "", "--check-config", "--output", "/etc/passwd/dumps"], env=environment, capture_output=True, text=True, check=True)
+    check("output /etc/passwd/dumps can't be written: Not a directory; " in done.stderr, "it says %s", done.stderr)
 
     for text, said in {'\nmetrix = "x"\n': ":2: 'metrix' is no setting; there are dir, node, key, output, metrics,",
                        "metrics = 9400\n": ":1: metrics wants a string", 'first-lane-kib = "128"\n': ":1: first-lane-kib wants an integer",
@@ -143,6 +156,10 @@ def reload(workspace, program):
             write(ports[1], "info", 'process-budget = "64M"\n')
             again("reload: done", 4)
             check(values(scrape(ports[1]))["ringside_capturing", "job"] == 1, "metrics at their new address: %s", scrape(ports[1]))
+            with socket.create_server(("127.0.0.1", 0)) as taken:
+                write(taken.getsockname()[1], "info")
+                again("metrics stay at 127.0.0.1:%d" % ports[1], 1)
+            check(values(scrape(ports[1]))["ringside_capturing", "job"] == 1, "metrics where they could stay: %s", scrape(ports[1]))
             write(ports[1], "info", "nonsense\n")
             again("reload: the configuration is wrong", 2)
             write(ports[1], "info", 'dir = "/elsewhere"\n')

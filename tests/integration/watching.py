@@ -129,6 +129,16 @@ def values(text):
     return found
 
 
+def parent_and_name(pid):
+    """@return None: it is gone"""
+    try:
+        with open("/proc/%s/stat" % pid) as stat:
+            before, _, after = stat.read().rpartition(") ")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(after.split()[1]), before.partition("(")[2]
+
+
 def check_by_promtool(text):
     kept = os.path.join(os.environ["XDG_CACHE_HOME"], "ringside", "promtool")
     promtool = shutil.which("promtool") or (kept if os.path.exists(kept) else skip("no promtool: tools/setup --all fetches it"))
@@ -179,6 +189,11 @@ def metrics(workspace, program):
         return [now.get(("ringside_processes", name)) for name in ("one", "two")] == [1, 1]
 
     wait_until("both jobs at one address", both, children=[resident, *jobs])
+    serving = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent_and_name(pid) == (resident.pid, "ringside-metric")]
+    check(len(serving) == 1, "metrics are served by %s", serving)
+    os.kill(serving[0], signal.SIGKILL)
+    wait_until("metrics of another process", both, children=[resident, *jobs])
+    check(parent_and_name(serving[0]) is None, "the dead one is not reaped")
     workspace.ringside("arm", "--hosts", "ipc://%s/one/agent.sock" % environment["RINGSIDE_DIR"], environment=environment)
     text = scrape(port)
     check_by_promtool(text)

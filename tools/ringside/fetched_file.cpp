@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,6 +62,10 @@ Result<std::string> fetch_into(const OutputDir& output, const agent::FetchWish& 
             return go_on();
         });
     if (!fetched) {
+        struct stat facts {};
+        if (::fstat(file.number(), &facts) == 0 && facts.st_size == 0) {
+            ::unlink(partial.c_str());  // nothing to go on with
+        }
         return fetched.error();
     }
     if (::fsync(file.number()) != 0) {

@@ -19,6 +19,14 @@ int run_keygen(const std::string& output) {
     if (!key) {
         return fail(key.error());
     }
+    const auto opened_to_others = agent::make_key_folder(path);
+    if (!opened_to_others) {
+        return fail(opened_to_others.error());
+    }
+    if (*opened_to_others) {
+        say("others could read or write the directory of " + path +
+            "; it is yours alone now (0700): look whether all in it is yours");
+    }
     if (const auto written = agent::write_key(path, *key); !written) {
         return fail(written.error());
     }
@@ -40,7 +48,8 @@ Action setup_keygen(CLI::App& verb, const Words&) {
         "  ringside keygen\n"
         "  ringside agent --endpoint tcp://10.0.0.7:7411\n"
         "  ringside trace --hosts 10.0.0.7:7411,10.0.0.8:7411\n"
-        "Exit status: 0 made, 2 can't be written, 5 a file is there");
+        "Exit status: 0 made, 2 can't be written, 5 a file is there, or others may write to its "
+        "directory");
     return [output] { return run_keygen(*output); };
 }
 

@@ -46,6 +46,8 @@ ChildOptions agent_command(const OwnAgentOptions& options, const std::string& en
                        "--name",
                        options.dump_name,
                        "--capture-from-start",
+                       "--audit",  // its log is the traced command's stderr
+                       "file",
                        "--ready-fd",
                        std::to_string(ready)};
     if (!options.node.empty()) {

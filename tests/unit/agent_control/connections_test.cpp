@@ -33,7 +33,14 @@ public:
     }
     ~Logged() { spdlog::set_default_logger(before_); }
     std::string text() const { return text_.str(); }
-    bool has(const std::string& words) const { return text().find(words) != std::string::npos; }
+    bool has(const std::string& words) const { return count(words) != 0; }
+    int count(const std::string& words) const {
+        const std::string all = text();
+        int found = 0;
+        for (auto at = all.find(words); at != std::string::npos; at = all.find(words, at + 1))
+            ++found;
+        return found;
+    }
 
 private:
     std::ostringstream text_;
@@ -173,8 +180,80 @@ TEST_SUITE("unit") {
         CHECK(logged.has("warning: audit time="));
         CHECK(logged.has("request=none result=Input cause=\"read a control message"));
         CHECK(logged.has("more than one part"));
-        CHECK_FALSE(logged.has("StatusRequest"));
         CHECK_FALSE(logged.has("\naudit peer"));
+    }
+
+    TEST_CASE("audit: who only looks has one line, and one that counts the others") {
+        const Folder folder;
+        Logged logged(spdlog::level::info);
+        Agent agent(folder, "a");
+        agent.serve();
+        for (int i = 0; i < 3; ++i) {
+            // Connections come and go: a poller is known by who it is.
+            auto client = Client::connect(agent.endpoint);
+            REQUIRE(client);
+            CHECK(answers(**client));
+            CHECK((*client)->ask<fbs::PingReplyT>(fbs::PingRequestT{}));
+        }
+        agent.stop();
+        CHECK(logged.count("request=StatusRequest result=ok") == 1);
+        CHECK_FALSE(logged.has("request=PingRequest"));
+        CHECK_FALSE(logged.has("request=many"));
+        agent.server.reset();
+        CHECK(logged.has("beside what has a line: 2 StatusRequest, 3 PingRequest\" ms=0"));
+    }
+
+    TEST_CASE("audit: a look that is refused has a line, whichever it is") {
+        Logged logged(spdlog::level::info);
+        Audit audit;
+        for (std::uint64_t id = 1; id <= 3; ++id) {
+            fbs::MessageT status;
+            status.id = id;
+            status.content.Set(fbs::StatusRequestT{});
+            audit.asked("mallory", "uid:1", status);
+            audit.answered("mallory",
+                           id == 3 ? pack(id, error_reply({ringside::schema::ErrorCode::kRefused,
+                                                           "too many wait"}))
+                                   : pack(id, fbs::StatusReplyT{}));
+        }
+        CHECK(logged.count("request=StatusRequest result=ok") == 1);
+        CHECK(logged.count("request=StatusRequest result=RefusedCode cause=\"too many wait\"") ==
+              1);
+    }
+
+    TEST_CASE("audit: senders beyond a bound are counted together") {
+        Logged logged(spdlog::level::info);
+        {
+            Audit audit;
+            for (std::uint64_t id = 1; id <= 100; ++id) {
+                fbs::MessageT status;
+                status.id = id;
+                status.content.Set(fbs::StatusRequestT{});
+                audit.asked("c", "uid:1,pid:" + std::to_string(id), status);
+                audit.answered("c", pack(id, fbs::StatusReplyT{}));
+            }
+        }
+        CHECK(logged.count("request=StatusRequest result=ok") == 64);
+        CHECK(logged.has("peer=others asker=\"\" request=many result=ok"));
+        CHECK(logged.has(": 36 StatusRequest\""));
+    }
+
+    TEST_CASE("audit: with a logger of its own it writes whatever the log's level is") {
+        Logged logged(spdlog::level::err);
+        const auto log = spdlog::default_logger();
+        auto own =
+            std::make_shared<spdlog::logger>("audit", log->sinks().begin(), log->sinks().end());
+        Audit::write_to(own);
+        {
+            Audit audit;
+            fbs::MessageT order;
+            order.id = 7;
+            order.content.Set(fbs::DisarmRequestT{});
+            audit.asked("alice", "uid:2", order);
+            audit.answered("alice", pack(7, fbs::DisarmReplyT{}));
+        }
+        Audit::write_to(nullptr);
+        CHECK(logged.has("peer=uid:2 asker=\"\" request=DisarmRequest result=ok"));
     }
 
     TEST_CASE("audit: an id that is used twice makes nobody's answer another's") {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 
 #include "agents.hpp"
@@ -56,6 +57,39 @@ TEST_SUITE("unit") {
         CHECK(read->public_half == key->public_half);
         CHECK(read->secret_half == key->secret_half);
         CHECK(write_key(path, *key).error().code == ErrorCode::kRefused);
+    }
+
+    TEST_CASE("key: ~/.ringside is its owner's alone from then on, whatever it was") {
+        const Folder folder;
+        const std::string own = folder.path() + "/.ringside";
+        for (const mode_t mode : {0755, 0777, 0770, 0700}) {
+            REQUIRE((::mkdir(own.c_str(), 0700) == 0 || errno == EEXIST));
+            REQUIRE(::chmod(own.c_str(), mode) == 0);
+            const auto changed = make_key_folder(own + "/key");
+            REQUIRE(changed);
+            CHECK(*changed == (mode != 0700));
+            struct stat status {};
+            REQUIRE(::stat(own.c_str(), &status) == 0);
+            CHECK((status.st_mode & 07777) == 0700);
+        }
+        REQUIRE(::chmod(own.c_str(), 0755) == 0);
+        REQUIRE(write_key(own + "/key", *make_key()));
+        struct stat status {};
+        REQUIRE(::stat(own.c_str(), &status) == 0);
+        CHECK((status.st_mode & 07777) == 0700);
+    }
+
+    TEST_CASE("key: none is written where others may put theirs in its place") {
+        const Folder folder;
+        const std::string shared = folder.path() + "/shared";
+        REQUIRE(::mkdir(shared.c_str(), 0700) == 0);
+        for (const mode_t mode : {0770, 0777, 0702}) {
+            REQUIRE(::chmod(shared.c_str(), mode) == 0);
+            CHECK(write_key(shared + "/key", *make_key()).error().code == ErrorCode::kRefused);
+            CHECK(::access((shared + "/key").c_str(), F_OK) != 0);
+        }
+        REQUIRE(::chmod(shared.c_str(), 01777) == 0);  // as /tmp is
+        CHECK(write_key(shared + "/key", *make_key()));
     }
 
     TEST_CASE("key: one that others may read, none, and something else are three errors") {
