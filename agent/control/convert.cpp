@@ -239,6 +239,18 @@ fbs::DisarmReplyT disarm_reply(const Engine& engine, const AgentIdentity& identi
     return reply;
 }
 
+namespace {
+
+/// Told once for all halves, as a reader allows it (`messages`): one that is longer would be refused.
+flatbuffers::Offset<flatbuffers::String> name_in(flatbuffers::FlatBufferBuilder& builder,
+                                                 const std::string& name) {
+    constexpr std::size_t kMostShared = 200;
+    return name.size() <= kMostShared ? builder.CreateSharedString(name)
+                                      : builder.CreateString(name);
+}
+
+}  // namespace
+
 MessageBytes pack_halves(std::uint64_t id, std::span<const Half> halves, std::uint64_t first,
                          std::uint32_t most) {
     flatbuffers::FlatBufferBuilder builder(1 << 16);
@@ -248,8 +260,8 @@ MessageBytes pack_halves(std::uint64_t id, std::span<const Half> halves, std::ui
     std::vector<flatbuffers::Offset<fbs::Half>> page;
     page.reserve(count);
     for (const Half& half : halves.subspan(from, count)) {
-        const auto self = builder.CreateSharedString(half.self);
-        const auto peer = builder.CreateSharedString(half.peer);
+        const auto self = name_in(builder, half.self);
+        const auto peer = name_in(builder, half.peer);
         page.push_back(fbs::CreateHalf(
             builder, half.process, half.lane.index, half.lane.generation, half.position,
             half.server, half.id.span.value, half.id.trace.hi, half.id.trace.lo, half.key,

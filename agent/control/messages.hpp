@@ -21,6 +21,7 @@ inline constexpr std::size_t kMostPeers = 16'384;
 inline constexpr std::size_t kMostPids = 65536;
 inline constexpr std::uint32_t kMostHalvesInPage = 50000;
 inline constexpr std::uint32_t kHalvesInPage = 5000;  ///< that are told at a time: half a megabyte
+inline constexpr std::size_t kMostErrorBytes = 8192;
 inline constexpr std::uint32_t kMostPartBytes = 262144;  ///< of a file that is fetched
 /// An agent passes messages on to no more nodes for one leader. A message that is passed on comes in another one, which needs so many bytes beside it.
 inline constexpr std::size_t kMostRelayed = 256;
@@ -42,19 +43,25 @@ MessageBytes pack(std::uint64_t id, Table content) {
     return pack_message(id, std::move(any));
 }
 
-/// Verifies and takes apart. The result's content is never NONE and never null.
-/// @errors Input: not a message, damaged, a kind that this version does not know, or a list longer than any honest one
-/// @thread thread-safe
-schema::Result<fbs::MessageT> unpack_message(std::span<const std::uint8_t> bytes);
+/// Who may have said it: an agent takes apart nothing but requests, a leader nothing but what nodes and relays answer.
+enum class Speaker { kAnybody, kClient, kNode };
 
-/// For the answer to a message that unpack_message() refuses: of a later version's kind, or too long a list.
-/// @return 0: its bytes fail the verifier
+/// Verifies and takes apart, which comes to no more than a small multiple of the message's bytes. The result's content is never NONE and never null.
+/// @errors Input: not a message, damaged, a kind that this version does not know, one thing told many times, or a list longer than any honest one; a kind that nodes
+/// do not say. Usage: one that clients do not say
+/// @thread thread-safe
+schema::Result<fbs::MessageT> unpack_message(std::span<const std::uint8_t> bytes,
+                                             Speaker speaker = Speaker::kAnybody);
+
+/// For the answer to a message that unpack_message() refuses, whatever the reason.
+/// @return 0: it does not even begin like one
 std::uint64_t id_of_refused(std::span<const std::uint8_t> bytes);
 
 /// What kind of message it is: verified as unpack_message does, but not taken apart.
 /// @errors as unpack_message
 /// @thread thread-safe
-schema::Result<fbs::Content> kind_of(std::span<const std::uint8_t> bytes);
+schema::Result<fbs::Content> kind_of(std::span<const std::uint8_t> bytes,
+                                     Speaker speaker = Speaker::kAnybody);
 
 /// @return the message's content if it is a Table, else null
 template <class Table>

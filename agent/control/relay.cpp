@@ -152,7 +152,7 @@ void Relay::handle(fbs::MessageT& message) {
 void Relay::pass_on(const fbs::RelayRequestT& request) {
     fbs::RelayReplyT reply;
     for (const auto& message : request.messages) {
-        const auto kind = kind_of(message->body);
+        const auto kind = kind_of(message->body, Speaker::kClient);
         schema::Result<void> fits;
         if (!kind)
             fits = kind.error();
@@ -198,7 +198,7 @@ void Relay::pass_back() {
 
 bool Relay::is_own_ping(const PeerLinks::Frame& frame, Nanoseconds received) {
     if (!sweep_ || frame.parts || frame.body.size() > kPingReplyBytes) return false;
-    auto message = unpack_message(bytes_of(frame.body));
+    auto message = unpack_message(bytes_of(frame.body), Speaker::kNode);
     if (!message || message->id < kOwnPings) return false;
     if (const auto* ping = content_as<fbs::PingReplyT>(*message))
         (void)sweep_->take(frame.peer, message->id, {ping->node_ns}, received);

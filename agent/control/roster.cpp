@@ -256,7 +256,8 @@ void Roster::read(const Round* round) {
             continue;
         }
         auto message = unpack_message(
-            {static_cast<const std::uint8_t*>(frame->body.data()), frame->body.size()});
+            {static_cast<const std::uint8_t*>(frame->body.data()), frame->body.size()},
+            Speaker::kNode);
         if (!message)
             lose(node, message.error());
         else if (auto* passed = content_as<fbs::RelayReplyT>(*message))

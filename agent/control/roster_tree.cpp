@@ -204,7 +204,7 @@ void Roster::take_passed(NodeState& relay, fbs::RelayReplyT& reply, Nanoseconds 
         if (passed->nodes.size() != 1) continue;
         NodeState* const node = node_of(passed->nodes.front());
         if (node == nullptr) continue;
-        auto message = unpack_message(passed->body);
+        auto message = unpack_message(passed->body, Speaker::kNode);
         if (message)
             take(*node, *message, received, round);
         else

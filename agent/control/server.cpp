@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include "agent/control/endpoint.hpp"
@@ -139,6 +140,10 @@ bool Server::receive_some() {
         }
     } catch (const zmq::error_t& error) {
         spdlog::warn("read a request: {}", error.what());
+    } catch (const std::bad_alloc&) {
+        // Of this request; what is captured goes on.
+        ++counts_.damaged;
+        spdlog::warn("read a request: there is no memory for it; it stays unanswered");
     }
     return true;
 }
@@ -159,18 +164,18 @@ bool Server::receive_one() {
     }
     const std::string who = identity.to_string();
     const std::span bytes{static_cast<const std::uint8_t*>(body.data()), body.size()};
-    auto message = unpack_message(bytes);
-    if (!message) {
-        ++counts_.damaged;
-        if (granted) Audit::damaged(sender, message.error().message);
-        put({who, pack(id_of_refused(bytes), error_reply(message.error()))});
-        return true;
-    }
     if (!granted) {
         ++counts_.too_often;
         ++counts_.refused;
         audit_.too_often(sender);
-        put({who, pack(message->id, error_reply(asks_too_often()))});
+        put({who, pack(id_of_refused(bytes), error_reply(asks_too_often()))});
+        return true;
+    }
+    auto message = unpack_message(bytes, Speaker::kClient);
+    if (!message) {
+        ++counts_.damaged;
+        Audit::damaged(sender, message.error().message);
+        put({who, pack(id_of_refused(bytes), error_reply(message.error()))});
         return true;
     }
     ++counts_.requests;

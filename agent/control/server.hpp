@@ -53,7 +53,7 @@ struct ServerSetup {
 struct ServerCounts {
     std::uint64_t requests = 0;
     std::uint64_t refused = 0;    ///< answered so
-    std::uint64_t damaged = 0;    ///< no messages, or not verified
+    std::uint64_t damaged = 0;    ///< no requests, or not verified
     std::uint64_t parts = 0;      ///< messages of more than one part
     std::uint64_t too_often = 0;  ///< beyond what a connection may ask a second
     std::uint64_t unsent = 0;     ///< replies that their client did not take

@@ -131,6 +131,26 @@ void open_envelope(fbs::MessageT& message) {
     }
 }
 
+/// One node of a trace, told `times` times, with room for so many tables.
+MessageBytes told_again(std::size_t times, std::size_t name_bytes) {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.CreateString(std::string((8 + name_bytes) * (times == 2 ? 2 : 1) + 8 * times, ' '));
+    const auto name = builder.CreateString(std::string(name_bytes, 'x'));
+    const auto node = fbs::CreateTraceNode(builder, name);
+    const auto nodes = builder.CreateVector(std::vector(times, node));
+    const auto reply = fbs::CreateTraceReply(builder, 1, 0, nodes).Union();
+    fbs::FinishMessageBuffer(builder,
+                             fbs::CreateMessage(builder, 1, 21, fbs::Content::TraceReply, reply));
+    return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+}
+
+/// Nothing is told so often that it comes to many times the message's bytes. Sixteen: tables of one byte each have slots of their own when they are packed again; halves
+/// share their names.
+bool stays_small(const fbs::MessageT& message, std::size_t told, std::size_t packed) {
+    const std::size_t share = message.content.type == fbs::Content::HalvesReply ? 16 : 1;
+    return packed <= 16 * share * told + 4096;
+}
+
 /// One of each kind, with something in each list.
 std::vector<MessageBytes> seeds() {
     std::vector<MessageBytes> all;
@@ -200,6 +220,8 @@ std::vector<MessageBytes> seeds() {
     clocks.nodes.push_back(std::make_unique<fbs::RelayClockT>());
     clocks.nodes[0]->samples = {{1, 2, 3}, {4, 5, 6}};
     all.push_back(pack(20, std::move(clocks)));
+    all.push_back(told_again(2, 10));
+    all.push_back(told_again(400, 3000));
     return all;
 }
 
@@ -223,6 +245,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!message) return 0;
     // What one side has taken, it can pass on, and another one takes it.
     const MessageBytes again = pack_message(message->id, message->content);
+    require(stays_small(*message, size, again.size()));
     require(again.size() > kMostReplyBytes || static_cast<bool>(unpack_message(again)));
     serve(node.service, *message);
     lead(*message);

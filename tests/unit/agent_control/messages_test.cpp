@@ -227,39 +227,6 @@ TEST_SUITE("unit") {
         CHECK(content_as<fbs::PingReplyT>(*message) == nullptr);
     }
 
-    TEST_CASE(
-        "messages: many references to one long text are refused before they are taken apart") {
-        flatbuffers::FlatBufferBuilder builder;
-        const auto text = builder.CreateString(std::string(200'000, 'x'));
-        const std::vector<flatbuffers::Offset<flatbuffers::String>> same(1000, text);
-        const auto request = fbs::CreateTraceRequest(builder, builder.CreateVector(same)).Union();
-        fbs::FinishMessageBuffer(
-            builder, fbs::CreateMessage(builder, 1, 1, fbs::Content::TraceRequest, request));
-        const auto message = unpack_message({builder.GetBufferPointer(), builder.GetSize()});
-        REQUIRE_FALSE(message);
-        CHECK(message.error().code == ErrorCode::kInput);
-    }
-
-    TEST_CASE("messages: one process told many times, with its texts, is refused") {
-        for (const std::uint32_t times : {1u, 20'000u}) {
-            flatbuffers::FlatBufferBuilder builder;
-            const auto words = builder.CreateVector(
-                std::vector(10, builder.CreateString(std::string(times == 1 ? 10 : 10'000, 'x'))));
-            fbs::ProcessBuilder process(builder);
-            process.add_command_line(words);
-            const auto status = fbs::CreateProcessStatus(builder, process.Finish());
-            const auto all = builder.CreateVector(std::vector(times, status));
-            const auto reply = fbs::CreateProcessesReply(builder, 0, all).Union();
-            // Room for so many tables.
-            const auto padding = builder.CreateString(std::string(times == 1 ? 200 : 1 << 20, ' '));
-            static_cast<void>(padding);
-            fbs::FinishMessageBuffer(
-                builder, fbs::CreateMessage(builder, 1, 1, fbs::Content::ProcessesReply, reply));
-            CHECK(static_cast<bool>(unpack_message(
-                      {builder.GetBufferPointer(), builder.GetSize()})) == (times == 1));
-        }
-    }
-
     TEST_CASE("messages: 8-byte numbers that lie at a multiple of 4 alone are refused") {
         fbs::ProcessesReplyT reply;
         reply.processes.push_back(std::make_unique<fbs::ProcessStatusT>());

@@ -65,22 +65,6 @@ private:
 }  // namespace
 
 TEST_SUITE("unit") {
-    TEST_CASE("messages: one that is to be passed on and is told many times is refused") {
-        for (const std::size_t times : {1, 1000}) {
-            flatbuffers::FlatBufferBuilder builder;
-            const std::vector<std::uint8_t> bytes(times == 1 ? 10 : 100'000);
-            const auto nodes = builder.CreateVector(std::vector<std::uint32_t>{0});
-            const auto body = builder.CreateVector(bytes);
-            const auto relayed = fbs::CreateRelayed(builder, nodes, body);
-            const auto all = builder.CreateVector(std::vector(times, relayed));
-            const auto reply = fbs::CreateRelayReply(builder, all).Union();
-            fbs::FinishMessageBuffer(
-                builder, fbs::CreateMessage(builder, 1, 1, fbs::Content::RelayReply, reply));
-            CHECK(static_cast<bool>(unpack_message(
-                      {builder.GetBufferPointer(), builder.GetSize()})) == (times == 1));
-        }
-    }
-
     TEST_CASE("messages: a kind is told of what unpacks, and of nothing else") {
         MessageBytes ping = pack(4, fbs::PingRequestT{});
         const auto kind = kind_of(ping);
