@@ -69,15 +69,6 @@ schema::Result<FileHandle> open_whole(const std::string& root, const std::string
 
 }  // namespace
 
-std::shared_ptr<void> UnsentBytes::hold(std::size_t bytes) {
-    if (held_->fetch_add(bytes, std::memory_order_relaxed) + bytes > kMost) {
-        held_->fetch_sub(bytes, std::memory_order_relaxed);
-        return nullptr;
-    }
-    return {held_.get(),
-            [held = held_, bytes](void*) { held->fetch_sub(bytes, std::memory_order_relaxed); }};
-}
-
 schema::Result<fbs::FetchReplyT> FileParts::read(const fbs::FetchRequestT& request) const {
     const auto file = open_whole(root_, request.path);
     if (!file) return file.error();

@@ -5,27 +5,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "agent/control/messages.hpp"
 #include "schema/result.hpp"
 
 namespace ringside::agent {
-
-/// Bounds what is read and not yet on the network, whoever asked for it.
-/// @thread thread-safe
-class UnsentBytes {
-public:
-    /// @return what holds the place, until it is released by whichever thread; null: there is none
-    std::shared_ptr<void> hold(std::size_t bytes);
-
-    static constexpr std::size_t kMost = std::size_t{8} << 20;
-
-private:
-    // It outlives us: libzmq's thread may be the last one to release.
-    std::shared_ptr<std::atomic<std::size_t>> held_ = std::make_shared<std::atomic<std::size_t>>(0);
-};
 
 /// @thread one caller at a time, but for end()
 class FileParts {

@@ -17,6 +17,8 @@ namespace ringside::agent {
 /// An agent takes no larger request, nor a client a larger reply.
 inline constexpr std::size_t kMostRequestBytes = std::size_t{1} << 19;
 inline constexpr std::size_t kMostReplyBytes = std::size_t{64} << 20;
+/// Nor a leader, or a relay, of a node.
+inline constexpr std::size_t kMostAnswerBytes = std::size_t{16} << 20;
 inline constexpr std::size_t kMostPeers = 16'384;
 inline constexpr std::size_t kMostPids = 65536;
 inline constexpr std::uint32_t kMostHalvesInPage = 50000;

@@ -20,6 +20,8 @@ using Results = std::vector<schema::Result<void>>;
 
 /// Hosts that don't answer take two seconds each.
 constexpr std::size_t kProbesAtOnce = 16;
+/// A node answers one question at a time, and pings; a relay is told when there is no room (RelayFlow).
+constexpr int kAnswersWaiting = 8;
 constexpr std::chrono::milliseconds kLookUp{500};  ///< between looks whether to give up
 
 /// How a socket calls a peer; its first byte must not be 0.
@@ -67,6 +69,9 @@ PeerLinks::Line::Line(zmq::context_t& context, const Key* key)
     : socket(dialing_socket(context, zmq::socket_type::router, key)) {
     // What can't be sent is an error, and not lost in silence.
     socket.set(zmq::sockopt::router_mandatory, true);
+    // Of thousands of peers, each of which may say what it likes before anybody reads it.
+    socket.set(zmq::sockopt::rcvhwm, kAnswersWaiting);
+    socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMostAnswerBytes));
 }
 
 void PeerLinks::connect_to(Line& line, std::size_t peer, const std::string& endpoint) {
@@ -143,14 +148,21 @@ void PeerLinks::agree(std::size_t first, const std::vector<std::string>& endpoin
 }
 
 schema::Result<void> PeerLinks::send(std::size_t peer, const MessageBytes& bytes) {
+    zmq::message_t body(bytes.data(), bytes.size());
+    return send(peer, body);
+}
+
+schema::Result<void> PeerLinks::send(std::size_t peer, zmq::message_t& shared) {
     const Place& place = places_[peer];
     if (!place.connected) return Error{ErrorCode::kInternal, "send to a peer without a connection"};
     zmq::socket_t& socket = lines_[place.line].socket;
     try {
         const auto flags = zmq::send_flags::dontwait;
         const std::string id = routing_id(place.number);
+        zmq::message_t body;
+        body.copy(shared);
         if (socket.send(zmq::buffer(id), flags | zmq::send_flags::sndmore) &&
-            socket.send(zmq::buffer(bytes), flags))
+            socket.send(body, flags))
             return {};
     } catch (const zmq::error_t& error) {
         return Error{ErrorCode::kNoAgent, std::string("send to a peer: ") + error.what()};

@@ -38,6 +38,8 @@ public:
     /// Never blocks: an agent that does not read gets no more than a few requests.
     /// @errors NoAgent: the queue is full; Internal: it was not connected to
     schema::Result<void> send(std::size_t peer, const MessageBytes& bytes);
+    /// The same; `shared` may be sent to any number of peers, who all have the one in memory.
+    schema::Result<void> send(std::size_t peer, zmq::message_t& shared);
 
     struct Frame {
         std::size_t peer;

@@ -18,10 +18,14 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostLetters = 16;
 constexpr std::size_t kMostUnsentBytes = std::size_t{8} << 20;
 constexpr std::size_t kMostWaiting = 64;
+constexpr std::size_t kMostWaitingBytes = std::size_t{4} << 20;
+constexpr std::size_t kMostForwardBytes = std::size_t{4} << 20;
+/// Beside a message's bytes, of what libzmq needs for it.
+constexpr std::size_t kOverheadBytes = 256;
 /// What lies ready goes in one message, as far as these.
 constexpr std::size_t kFramesInLetter = 64;
 constexpr std::size_t kLetterBytes = std::size_t{256} << 10;
-constexpr std::size_t kMostPassedBytes = kMostReplyBytes - kEnvelopeBytes - kLetterBytes;
+constexpr std::size_t kMostPassedBytes = kMostAnswerBytes - kEnvelopeBytes - kLetterBytes;
 constexpr long kTickMs = 100;
 /// Of our own pings; the leader's ids count from 1 on.
 constexpr std::uint64_t kOwnPings = std::uint64_t{1} << 63;
@@ -57,6 +61,35 @@ std::span<const std::uint8_t> bytes_of(const zmq::message_t& frame) {
     return {static_cast<const std::uint8_t*>(frame.data()), frame.size()};
 }
 
+std::size_t size_of(fbs::MessageT& message) {
+    std::size_t bytes = 0;
+    if (const auto* request = content_as<fbs::RelayRequestT>(message)) {
+        for (const auto& relayed : request->messages)
+            bytes += relayed->body.size() + relayed->nodes.size() * sizeof relayed->nodes[0];
+    }
+    return bytes;
+}
+
+schema::Result<void> may_be_passed_on(const MessageBytes& body) {
+    const auto kind = kind_of(body, Speaker::kClient);
+    if (!kind) return kind.error();
+    if (is_passed_on(*kind)) return {};
+    return Error{ErrorCode::kUsage,
+                 std::string("pass on a ") + fbs::EnumNameContent(*kind) +
+                     ": a relay takes what a trace asks its nodes, and nothing else"};
+}
+
+/// One for all who are to have it; `held` goes with the last of them.
+zmq::message_t shared_by_all(MessageBytes body, std::shared_ptr<void> held) {
+    struct Shared {
+        MessageBytes bytes;
+        std::shared_ptr<void> held;
+    };
+    auto* const kept = new Shared{std::move(body), std::move(held)};
+    return {kept->bytes.data(), kept->bytes.size(),
+            [](void*, void* hint) { delete static_cast<Shared*>(hint); }, kept};
+}
+
 }  // namespace
 
 std::shared_ptr<void> RelayFlow::hold(const std::shared_ptr<RelayFlow>& flow, std::size_t bytes) {
@@ -82,6 +115,7 @@ Relay::Relay(NodeService& service, zmq::context_t& context, Outbox& outbox, std:
       leader_(std::move(leader)),
       opened_by_(id),
       endpoints_(std::move(endpoints)),
+      unsent_(kMostForwardBytes),
       links_(context, [this] { return ending_.load(std::memory_order_relaxed); }),
       thread_([this] { run(); }) {}
 
@@ -98,7 +132,9 @@ void Relay::end() {
 bool Relay::take(fbs::MessageT message) {
     {
         const std::lock_guard lock(mutex_);
-        if (inbox_.size() >= kMostWaiting) return false;
+        const std::size_t bytes = size_of(message);
+        if (inbox_.size() >= kMostWaiting || inbox_bytes_ + bytes > kMostWaitingBytes) return false;
+        inbox_bytes_ += bytes;
         inbox_.push_back(std::move(message));
     }
     flow_->event().raise();
@@ -123,6 +159,7 @@ void Relay::run() {
         {
             const std::lock_guard lock(mutex_);
             asked.swap(inbox_);
+            inbox_bytes_ = 0;
         }
         for (fbs::MessageT& message : asked) handle(message);
         if (flow_->has_room()) pass_back();
@@ -145,24 +182,24 @@ void Relay::open() {
 }
 
 void Relay::handle(fbs::MessageT& message) {
-    if (const auto* request = content_as<fbs::RelayRequestT>(message)) pass_on(*request);
+    if (auto* request = content_as<fbs::RelayRequestT>(message)) pass_on(*request);
     if (message.content.type == fbs::Content::RelayClocksRequest) begin_clocks(message.id);
 }
 
-void Relay::pass_on(const fbs::RelayRequestT& request) {
+void Relay::pass_on(fbs::RelayRequestT& request) {
     fbs::RelayReplyT reply;
     for (const auto& message : request.messages) {
-        const auto kind = kind_of(message->body, Speaker::kClient);
-        schema::Result<void> fits;
-        if (!kind)
-            fits = kind.error();
-        else if (!is_passed_on(*kind))
-            fits = Error{ErrorCode::kUsage,
-                         std::string("pass on a ") + fbs::EnumNameContent(*kind) +
-                             ": a relay takes what a trace asks its nodes, and nothing else"};
+        auto fits = may_be_passed_on(message->body);
+        const std::size_t size = message->body.size() + kOverheadBytes;
+        auto held = fits ? unsent_.hold(size) : nullptr;
+        if (fits && !held)
+            fits = Error{ErrorCode::kRefused, "pass on " + std::to_string(message->body.size()) +
+                                                  " bytes: " + std::to_string(kMostForwardBytes) +
+                                                  " wait here already for nodes that read nothing"};
+        zmq::message_t body = shared_by_all(std::move(message->body), std::move(held));
         for (const std::uint32_t node : message->nodes) {
             if (node >= connected_.size() || !connected_[node]) continue;
-            const auto sent = fits ? links_.send(node, message->body) : fits;
+            const auto sent = fits ? links_.send(node, body) : fits;
             if (!sent && reply.faults.size() < kMostRelayed)
                 reply.faults.push_back(fault(node, sent.error()));
         }

@@ -18,6 +18,7 @@
 #include "agent/control/node_service.hpp"
 #include "agent/control/outbox.hpp"
 #include "agent/control/peer_links.hpp"
+#include "agent/control/unsent_letters.hpp"
 
 namespace ringside::agent {
 
@@ -65,7 +66,7 @@ private:
     void run();
     void open();
     void handle(fbs::MessageT& message);
-    void pass_on(const fbs::RelayRequestT& request);
+    void pass_on(fbs::RelayRequestT& request);
     void begin_clocks(std::uint64_t id);
     void pass_back();
     bool is_own_ping(const PeerLinks::Frame& frame, Nanoseconds received);
@@ -82,7 +83,9 @@ private:
     const std::shared_ptr<RelayFlow> flow_ = std::make_shared<RelayFlow>();
     std::mutex mutex_;
     std::vector<fbs::MessageT> inbox_;
+    std::size_t inbox_bytes_ = 0;
     // The thread's.
+    UnsentBytes unsent_;  ///< to nodes
     PeerLinks links_;
     std::vector<bool> connected_;
     std::optional<PingSweep> sweep_;

@@ -29,4 +29,13 @@ std::shared_ptr<void> UnsentLetters::hold(const std::string& identity, std::size
             }};
 }
 
+std::shared_ptr<void> UnsentBytes::hold(std::size_t bytes) {
+    if (held_->fetch_add(bytes, std::memory_order_relaxed) + bytes > most_) {
+        held_->fetch_sub(bytes, std::memory_order_relaxed);
+        return nullptr;
+    }
+    return {held_.get(),
+            [held = held_, bytes](void*) { held->fetch_sub(bytes, std::memory_order_relaxed); }};
+}
+
 }  // namespace ringside::agent

@@ -11,6 +11,7 @@
 #include "agent/control/fetch.hpp"
 #include "agent/control/file_digest.hpp"
 #include "agent/control/file_parts.hpp"
+#include "agent/control/unsent_letters.hpp"
 #include "agents.hpp"
 #include "fake_file_agent.hpp"
 

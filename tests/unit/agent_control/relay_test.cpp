@@ -1,9 +1,17 @@
 // One relay, asked by hand: what it passes on and what not, how many it takes, and when it ends.
 #include <doctest/doctest.h>
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <deque>
+#include <fstream>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -61,6 +69,30 @@ private:
     zmq::socket_t socket_;
     std::thread thread_;
 };
+
+/// Somebody listens there, and never takes a connection.
+class Deaf {
+public:
+    explicit Deaf(const std::string& path) : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+        REQUIRE(::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+        REQUIRE(::listen(fd_, 16) == 0);
+    }
+    ~Deaf() { ::close(fd_); }
+    Deaf(const Deaf&) = delete;
+    Deaf& operator=(const Deaf&) = delete;
+
+private:
+    int fd_;
+};
+
+std::size_t resident_bytes() {
+    std::size_t all = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> all >> resident;
+    return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
 
 }  // namespace
 
@@ -205,6 +237,54 @@ TEST_SUITE("unit") {
         }
         relay.stop();
         CHECK(relay.server->counts().unsent == 0);
+    }
+
+    TEST_CASE("relay: what waits for nodes that read nothing is one for all, and bounded") {
+        const Folder folder;
+        Agent relay(folder, "relay");
+        relay.serve();
+        std::deque<Deaf> nodes;
+        std::vector<std::string> endpoints;
+        for (int i = 0; i < 16; ++i) {
+            const std::string path = folder.path() + "/deaf" + std::to_string(i);
+            nodes.emplace_back(path);
+            endpoints.push_back("ipc://" + path);
+        }
+        ByHand leader(relay.endpoint);
+        auto opened = leader.open(endpoints);
+        REQUIRE(content_as<fbs::RelayOpenReplyT>(opened) != nullptr);
+        std::vector<std::uint32_t> all(nodes.size());
+        std::iota(all.begin(), all.end(), 0);
+        fbs::PrepareRequestT prepare;
+        prepare.pids.assign(kMostPids, 1);
+        prepare.ranks.assign(kMostPids / 2, 1);
+        const MessageBytes large = pack(1, std::move(prepare));
+        /// @return whether all of them may have it
+        const auto pass_on = [&] {
+            fbs::RelayRequestT envelope;
+            for (const MessageBytes& body : {large, pack(2, fbs::ShutdownRequestT{})}) {
+                envelope.messages.push_back(std::make_unique<fbs::RelayedT>());
+                envelope.messages.back()->nodes = all;
+                envelope.messages.back()->body = body;
+            }
+            envelope.messages.back()->nodes = {0};
+            leader.say(std::move(envelope));
+            // Of the second message a fault is told in any case: the first has been dealt with.
+            auto message = leader.hear();
+            const auto* reply = content_as<fbs::RelayReplyT>(message);
+            REQUIRE(reply != nullptr);
+            const auto refused = std::count_if(
+                reply->faults.begin(), reply->faults.end(),
+                [](const auto& fault) { return fault->code == fbs::Code::RefusedCode; });
+            CHECK((refused == 0 || refused == static_cast<std::ptrdiff_t>(all.size())));
+            return refused == 0;
+        };
+        const std::size_t before = resident_bytes();
+        int passed = 0;
+        for (int i = 0; i < 40; ++i) passed += pass_on() ? 1 : 0;
+        CHECK(passed >= 4);   // as often as the nodes' sum would allow of one of them
+        CHECK(passed <= 12);  // of 400 KB each
+        CHECK(resident_bytes() < before + (std::size_t{16} << 20));
     }
 
     TEST_CASE("relay: they measure their nodes' clocks, and tell the quickest pings") {
