@@ -50,12 +50,6 @@ void configure(zmq::socket_t& socket) {
     socket.set(zmq::sockopt::router_mandatory, true);
 }
 
-Error not_a_request(const fbs::MessageT& message) {
-    return {ErrorCode::kUsage,
-            "message of kind " + std::to_string(static_cast<int>(message.content.type)) +
-                " is no request that this agent takes; is it newer? install the same version"};
-}
-
 Error asks_too_often() {
     return {ErrorCode::kRefused, "this agent answers a connection " +
                                      std::to_string(static_cast<int>(kMostRequestsPerSecond)) +
@@ -152,7 +146,8 @@ bool Server::receive_one() {
     zmq::message_t identity, body;
     if (!socket_.recv(identity, zmq::recv_flags::dontwait)) return false;
     if (!identity.more() || !socket_.recv(body)) return true;
-    const bool granted = connections_.taken(::zmq_msg_get(body.handle(), ZMQ_SRCFD));
+    const int descriptor = ::zmq_msg_get(body.handle(), ZMQ_SRCFD);
+    const bool granted = connections_.taken(descriptor);
     const std::string sender = sender_of(body);
     if (body.more()) {
         ++counts_.parts;
@@ -180,143 +175,8 @@ bool Server::receive_one() {
     }
     ++counts_.requests;
     audit_.asked(who, sender, *message);
-    handle(who, std::move(*message));
+    handle({who, std::move(*message), body.size(), descriptor});
     return true;
-}
-
-void Server::handle(const std::string& identity, fbs::MessageT message) {
-    lease_.heard(identity, message, Clock::now());
-    relays_.heard(identity);
-    if (answer_at_once(identity, message)) return;
-    switch (message.content.type) {
-        case fbs::Content::PrepareRequest:
-        case fbs::Content::BeginRequest:
-        case fbs::Content::StopRequest:
-        case fbs::Content::HalvesRequest:
-        case fbs::Content::ArmRequest:
-        case fbs::Content::DisarmRequest:
-            return hand_to(*orders_, identity, std::move(message));
-        case fbs::Content::StatusRequest:
-        case fbs::Content::ProcessesRequest:
-        case fbs::Content::IterationsRequest:
-            return hand_to(*queries_, identity, std::move(message));
-        case fbs::Content::PeersRequest:
-            return hand_to(*finder_, identity, std::move(message));
-        case fbs::Content::FetchRequest:
-            return give_file(identity, message);
-        case fbs::Content::TraceRequest:
-        case fbs::Content::CancelRequest:
-            return lead(identity, message);
-        case fbs::Content::RelayOpenRequest:
-        case fbs::Content::RelayRequest:
-        case fbs::Content::RelayClocksRequest:
-            if (auto reply = relays_.take(identity, std::move(message)))
-                send({identity, std::move(*reply)});
-            return;
-        default:
-            send({identity, pack(message.id, error_reply(not_a_request(message)))});
-    }
-}
-
-bool Server::answer_at_once(const std::string& identity, fbs::MessageT& message) {
-    Engine& engine = service_.engine();
-    switch (message.content.type) {
-        case fbs::Content::PingRequest: {
-            fbs::PingReplyT reply;
-            reply.node_ns =
-                engine.node_now().value;  // first: the rest is not part of the round trip's middle
-            reply.node = engine.options().node;
-            send({identity, pack(message.id, std::move(reply))});
-            return true;
-        }
-        case fbs::Content::ShutdownRequest:
-            shutdown_ = true;
-            send({identity, pack(message.id, fbs::ShutdownReplyT{})});
-            return true;
-        default:
-            return false;
-    }
-}
-
-void Server::hand_to(Worker& worker, const std::string& identity, fbs::MessageT message) {
-    const std::uint64_t id = message.id;
-    auto shared = std::make_shared<fbs::MessageT>(std::move(message));
-    const bool taken = worker.submit([this, identity, shared, counts = counts_] {
-        Letter letter{identity, {}};
-        letter.bytes = work(*shared, counts, letter.leads);
-        outbox_.post(std::move(letter));
-    });
-    if (taken) return;
-    const Error busy{ErrorCode::kRefused,
-                     "this agent has too many requests waiting; ask again later"};
-    send({identity, pack(id, error_reply(busy))});
-}
-
-/// Runs on a worker's thread.
-/// @param leads  the capture that the client leads from now on; untouched if it is none
-MessageBytes Server::work(fbs::MessageT& message, const ServerCounts& counts,
-                          std::uint64_t& leads) {
-    const std::uint64_t id = message.id;
-    if (const auto* prepare = content_as<fbs::PrepareRequestT>(message)) {
-        auto reply = service_.prepare(*prepare);
-        if (reply) leads = prepare->capture_id;
-        return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
-    }
-    if (const auto* begin = content_as<fbs::BeginRequestT>(message)) {
-        auto done = service_.begin(*begin);
-        return done ? pack(id, fbs::BeginReplyT{}) : pack(id, error_reply(done.error()));
-    }
-    if (const auto* stop = content_as<fbs::StopRequestT>(message)) {
-        auto reply = service_.stop(*stop);
-        return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
-    }
-    if (const auto* halves = content_as<fbs::HalvesRequestT>(message)) {
-        auto reply = service_.halves(id, *halves);
-        return reply ? std::move(*reply) : pack(id, error_reply(reply.error()));
-    }
-    if (const auto* arm = content_as<fbs::ArmRequestT>(message)) {
-        auto reply = service_.arm(*arm);
-        return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
-    }
-    if (message.content.type == fbs::Content::DisarmRequest) {
-        auto reply = service_.disarm();
-        return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
-    }
-    if (const auto* iterations = content_as<fbs::IterationsRequestT>(message)) {
-        const auto reply = service_.iterations(*iterations);
-        return reply ? pack(id, *reply) : pack(id, error_reply(reply.error()));
-    }
-    if (const auto* peers = content_as<fbs::PeersRequestT>(message)) {
-        auto reply = service_.peers(*peers);
-        return reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
-    }
-    if (message.content.type == fbs::Content::StatusRequest) return pack(id, status(counts));
-    if (message.content.type == fbs::Content::ProcessesRequest)
-        return pack(id, processes_reply(service_.engine()));
-    return pack(id, error_reply(not_a_request(message)));
-}
-
-/// @param counts  as they were when it was asked: they are the loop's
-fbs::StatusReplyT Server::status(const ServerCounts& counts) const {
-    fbs::StatusReplyT reply = status_reply(service_.engine(), service_.identity());
-    reply.leading = desk_.leading();
-    if (reply.asker.empty()) reply.asker = desk_.asker();
-    reply.requests = counts.requests;
-    reply.refused = counts.refused;
-    reply.damaged = counts.damaged;
-    return reply;
-}
-
-void Server::lead(const std::string& identity, fbs::MessageT& message) {
-    schema::Result<void> result;
-    if (auto* trace = content_as<fbs::TraceRequestT>(message)) {
-        result = desk_.start(identity, message.id, std::move(*trace));
-        if (result) return;  // the desk answers
-    } else if (const auto* cancel = content_as<fbs::CancelRequestT>(message)) {
-        result = desk_.cancel(cancel->capture_id, cancel->keep);
-    }
-    send({identity, result ? pack(message.id, fbs::CancelReplyT{})
-                           : pack(message.id, error_reply(result.error()))});
 }
 
 void Server::check_lease() {
@@ -325,18 +185,17 @@ void Server::check_lease() {
     const EngineStatus status = service_.engine().status();
     if (!status.capturing || status.capture_id != *lost) return lease_.over();
     const std::string silence = std::to_string(lease_.length().count()) + " ms";
-    const bool taken = orders_->submit([this, id = *lost, silence] {
+    orders_->submit_own([this, id = *lost, silence] {
         auto ended = service_.end_early(id, "its leader had not been heard of for " + silence);
         if (!ended) spdlog::error("{}", ended.error().message);
     });
-    if (!taken) return;  // too much waits there: at the next look
     lease_.over();
     spdlog::warn("end {}: its leader has not been heard of for {}; the dump is kept",
                  capture_name(*lost), silence);
 }
 
 schema::Result<void> Server::finish() {
-    // With what they were asked before; nothing is asked of them any more.
+    // With what they are at, and with orders to stop; who waits for anything else is refused. Nothing is asked of them any more.
     orders_.reset();
     queries_.reset();
     files_.end();

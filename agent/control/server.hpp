@@ -91,13 +91,20 @@ private:
     schema::Result<void> bind_tcp(const std::string& endpoint, const Key& key);
     bool receive_some();
     bool receive_one();
-    void handle(const std::string& identity, fbs::MessageT message);
+    /// A request, and how it came.
+    struct Asked {
+        std::string identity;
+        fbs::MessageT message;
+        std::size_t bytes = 0;
+        int descriptor = -1;
+    };
+    void handle(Asked asked);
     bool answer_at_once(const std::string& identity, fbs::MessageT& message);
-    void hand_to(Worker& worker, const std::string& identity, fbs::MessageT message);
+    void hand_to(Worker& worker, Asked asked);
     MessageBytes work(fbs::MessageT& message, const ServerCounts& counts, std::uint64_t& leads);
     fbs::StatusReplyT status(const ServerCounts& counts) const;
-    void give_file(const std::string& identity, fbs::MessageT& message);
-    void lead(const std::string& identity, fbs::MessageT& message);
+    void give_file(Asked asked);
+    void lead(Asked asked);
     /// An answer, with its line of the audit.
     void send(Letter letter);
     void put(Letter letter);

@@ -16,11 +16,14 @@ MessageBytes busy(std::uint64_t id, std::uint64_t offset) {
 
 }  // namespace
 
-void Server::give_file(const std::string& identity, fbs::MessageT& message) {
-    const std::uint64_t id = message.id;
-    auto request =
-        std::make_shared<fbs::FetchRequestT>(std::move(*content_as<fbs::FetchRequestT>(message)));
-    const bool taken = files_worker_->submit([this, identity, id, request] {
+void Server::give_file(Asked asked) {
+    const std::uint64_t id = asked.message.id;
+    const std::string identity = asked.identity;
+    auto request = std::make_shared<fbs::FetchRequestT>(
+        std::move(*content_as<fbs::FetchRequestT>(asked.message)));
+    Worker::Task task;
+    task.bytes = asked.bytes;
+    task.run = [this, identity, id, request] {
         Letter letter{identity, {}};
         // For the largest part, before it is read: of those that may not be sent none is in memory.
         letter.held = unsent_.hold(request->digest ? 0 : kMostPartBytes);
@@ -32,8 +35,13 @@ void Server::give_file(const std::string& identity, fbs::MessageT& message) {
                 reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
         }
         outbox_.post(std::move(letter));
-    });
-    if (!taken) send({identity, busy(id, request->offset)});
+    };
+    // The agent ends: who asks again finds the next one.
+    task.drop = [this, identity, id, request] {
+        outbox_.post({identity, busy(id, request->offset)});
+    };
+    if (!files_worker_->submit(identity, std::move(task)))
+        send({identity, busy(id, request->offset)});
 }
 
 }  // namespace ringside::agent

@@ -3,6 +3,12 @@
 #include <utility>
 
 namespace ringside::agent {
+namespace {
+
+/// No connection's identity is empty.
+const std::string kOwn;
+
+}  // namespace
 
 Worker::~Worker() {
     {
@@ -13,28 +19,74 @@ Worker::~Worker() {
     if (thread_.joinable()) thread_.join();
 }
 
-bool Worker::submit(std::function<void()> task) {
+bool Worker::has_room(const std::string& whose, std::size_t bytes) const {
+    if (count_ >= kMostTasksOfAll) return false;
+    const auto found = queues_.find(whose);
+    const std::size_t tasks = found == queues_.end() ? 0 : found->second.tasks.size();
+    const std::size_t own = found == queues_.end() ? 0 : found->second.bytes;
+    return tasks < kMostTasksOfOne &&
+           (bytes_ + bytes <= kMostTaskBytes || own + bytes <= kTaskBytesInACrowd);
+}
+
+void Worker::enter(const std::string& whose, Task task) {
+    Queue& queue = queues_[whose];
+    if (queue.tasks.empty()) turns_.push_back(whose);
+    ++count_;
+    bytes_ += task.bytes;
+    queue.bytes += task.bytes;
+    queue.tasks.push_back(std::move(task));
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
+bool Worker::submit(const std::string& whose, Task task) {
     {
         const std::lock_guard lock(mutex_);
-        if (tasks_.size() >= kMostTasks) return false;
-        tasks_.push_back(std::move(task));
-        if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+        if (!has_room(whose, task.bytes)) return false;
+        enter(whose, std::move(task));
     }
     changed_.notify_one();
     return true;
 }
 
+void Worker::submit_own(std::function<void()> run) {
+    {
+        const std::lock_guard lock(mutex_);
+        enter(kOwn, {std::move(run), {}});
+    }
+    changed_.notify_one();
+}
+
+Worker::Task Worker::next() {
+    const auto found = queues_.find(turns_.front());
+    Queue& queue = found->second;
+    Task task = std::move(queue.tasks.front());
+    queue.tasks.pop_front();
+    --count_;
+    bytes_ -= task.bytes;
+    queue.bytes -= task.bytes;
+    if (queue.tasks.empty())
+        queues_.erase(found);
+    else
+        turns_.push_back(turns_.front());
+    turns_.pop_front();
+    return task;
+}
+
 void Worker::run() {
     while (true) {
-        std::function<void()> task;
+        Task task;
+        bool ending = false;
         {
             std::unique_lock lock(mutex_);
-            changed_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
-            if (tasks_.empty()) return;
-            task = std::move(tasks_.front());
-            tasks_.pop_front();
+            changed_.wait(lock, [this] { return ending_ || count_ != 0; });
+            if (count_ == 0) return;
+            ending = ending_;
+            task = next();
         }
-        task();
+        if (ending && task.drop)
+            task.drop();
+        else
+            task.run();
     }
 }
 

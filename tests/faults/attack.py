@@ -15,13 +15,14 @@ import subprocess
 import threading
 import time
 
-from fault import check, kAgent, kCommand, kSource, kWriter, Node, ranges_by_thread, read, run, skip, Trace, wait_until, written
+from fault import check, kAgent, kCommand, kWriter, lanes_by_thread, Node, ranges_by_thread, read, run, skip, Trace, wait_until, written
 
 try:
     import attack_client
 except ImportError:
     skip("no zmq for /usr/bin/python3 here (tools/setup --all installs python3-zmq)")
-from attack_client import Dealer, Messages, raw, zmq
+from attack_client import Dealer, raw, zmq
+from control_frames import Messages
 from harness import free_port
 
 kMostGrowthKib = 20 * 1000 * 1000 // 1024  # at any time, of what was resident before the attacks
@@ -66,14 +67,20 @@ class Poller(threading.Thread):
 
     def __init__(self, target):
         super().__init__()
-        self.target, self.ends, self.seconds = target, threading.Event(), []
+        self.target, self.ends, self.seconds, self.wrong = target, threading.Event(), [], None
 
     def run(self):
         with Dealer(self.target) as dealer:
-            while not self.ends.wait(0.02):
+            while not self.ends.wait(0.02) and self.wrong is None:
                 began = time.monotonic()
-                dealer.ask(self.target.status, 2 * kMostWaitS)
+                try:
+                    dealer.ask(self.target.status, 2 * kMostWaitS)
+                except AssertionError as wrong:
+                    self.wrong = wrong
                 self.seconds.append(time.monotonic() - began)
+
+    def look(self, meanwhile):
+        check(self.wrong is None, "%s: %s, who asks beside it is not answered: %s", self.target.endpoint, meanwhile, self.wrong)
 
     def end(self):
         self.ends.set()
@@ -84,7 +91,7 @@ class Poller(threading.Thread):
 def make_messages(workspace):
     folder = workspace.path("messages")
     os.makedirs(folder)
-    messages = Messages(folder, os.path.join(kSource, "schema", "control.fbs"))
+    messages = Messages(folder)
     messages.make_once = functools.cache(messages.make)
     return messages
 
@@ -108,7 +115,7 @@ def idle(target, _):
     for _ in range(kIdle):
         connections.append(raw(target))
     with Dealer(target) as dealer:
-        check(dealer.ask(target.status, kMostWaitS), "%s: no answer beside %d idle sockets", target.endpoint, kIdle)
+        dealer.ask(target.status, kMostWaitS)
     wait_until("idle sockets to be closed", lambda: target.descriptors() < kIdle // 2, children=[target.agent])
     for connection in connections:
         connection.close()
@@ -125,7 +132,7 @@ def strangers(target, messages):
         with contextlib.suppress(zmq.Again):  # its connection has ended already; a send that waits would wait for ever
             client.socket.send(messages.make_once("ProcessesRequest"), zmq.NOBLOCK)
     with Dealer(target) as dealer:
-        check(dealer.ask(target.status, kMostWaitS), "who holds the key is not answered beside strangers")
+        dealer.ask(target.status, kMostWaitS)
     # Without a key and with one for another agent it does not come as far as the gate: libzmq ends these.
     wait_until("the gate's refusal", lambda: target.refused_keys() > refused, children=[target.agent])
     for number, client in enumerate(clients):
@@ -133,6 +140,20 @@ def strangers(target, messages):
         check(not client.socket.poll(300), "a stranger was answered")
         client.__exit__()
     check(target.answered() == before, "a stranger's request was served")
+
+
+def check_whole(capture, made):
+    """@return what it has of the job's ranges, what its lanes say that they lost, and what the job says it has written: the sum"""
+    ranges, lanes = ranges_by_thread(capture, "flood"), lanes_by_thread(capture)
+    kept, lost, told = 0, 0, 0
+    for thread, its in made.items():
+        numbers = {one.payload for one in ranges[thread]}
+        check(len(numbers) == len(ranges[thread]) and all(0 <= number < its.count for number in numbers), "thread %d: ranges twice, or that nobody made", thread)
+        its_lost = sum(lane.lost for lane in lanes[thread])
+        check(len(numbers) + its_lost == its.count, "thread %d: written %d, kept %d, lost %d", thread, its.count, len(numbers), its_lost)
+        kept, lost, told = kept + len(numbers), lost + its_lost, told + its.count
+    check(kept > 0, "the capture has nothing of %d", told)
+    return kept, lost, told
 
 
 def attack(workspace, rounds="1"):
@@ -147,7 +168,7 @@ def attack(workspace, rounds="1"):
     for target in targets:
         target.status = messages.make_once("StatusRequest")
         with Dealer(target) as dealer:
-            check(dealer.ask(target.status, kMostWaitS), "no answer of %s", target.endpoint)
+            dealer.ask(target.status, kMostWaitS)
     with open(go, "w"):
         pass
     for target in targets:
@@ -163,11 +184,12 @@ def attack(workspace, rounds="1"):
                     target.forget_peak()
                     one(target, messages)
                     check(target.agent.process.poll() is None, "%s ended its agent: %s", one.__name__, target.agent.tail())
+                    pollers[number].look(one.__name__)
                     peak = target.kib("VmHWM")
                     most[number] = max(most[number], (peak, one.__name__))
                     check(peak - kib < kMostGrowthKib, "%s: %s grew from %d KiB to %d", one.__name__, target.endpoint, kib, peak)
                     with Dealer(target) as dealer:
-                        check(dealer.ask(target.status, kMostWaitS), "%s: no answer after %s", target.endpoint, one.__name__)
+                        dealer.ask(target.status, kMostWaitS)
     finally:
         seconds = [poller.end() for poller in pollers]
     for number, (target, (kib, descriptors)) in enumerate(zip(targets, baselines)):
@@ -179,11 +201,9 @@ def attack(workspace, rounds="1"):
         check(target.kib() - kib < kMostGrowthKib, "%s grew from %d KiB to %d", target.endpoint, kib, target.kib())
         check(waits[-1] < kMostWaitS, "%s: an answer took %.1f s", target.endpoint, waits[-1])
     wait_until("the job's work", lambda: "done" in job.out(), children=[job, node.agent])
-    trace.end()
-    lanes = sum(len(ranges) for ranges in ranges_by_thread(read(trace.output), "flood").values())
-    told = sum(one.count for one in written(job).values())
-    check(0 < lanes <= told, "the capture has %d ranges of %d", lanes, told)
-    print("the capture that ran meanwhile has %d ranges of %d" % (lanes, told), flush=True)
+    trace.end(expect=None)  # on a busy machine its lanes lose some, and count them
+    kept, lost, made = check_whole(read(trace.output), written(job))
+    print("the capture that ran meanwhile: written %d = kept %d + lost %d" % (made, kept, lost), flush=True)
     with open(leave, "w"):
         pass
     job.wait()
@@ -257,7 +277,7 @@ def other_user(workspace):
     check(as_nobody(kCommand, "keygen", "-o", own + "/key").returncode == 0, "that user can't make a key")
     refused("tcp on loopback, a key of its own", ["env", "RINGSIDE_KEY=" + own + "/key", kCommand, "status", "--hosts", "127.0.0.1:%d" % tcp.port], "key")
     with Dealer(target) as dealer:
-        check(dealer.ask(target.status, 20), "its own user is not answered afterwards")
+        dealer.ask(target.status, 20)
     with open(go, "w"), open(leave, "w"):
         pass
     job.wait()

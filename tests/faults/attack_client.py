@@ -1,12 +1,13 @@
 """Clients of an agent that mean no good: what they say on the wire, and how they say it."""
-import os
+import contextlib
 import random
 import socket
 import struct
-import subprocess
 import time
 
 import zmq
+
+from control_frames import id_of, kAgain, kind_of
 
 kGreeting = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(16) + bytes(32)
 kReady = b"\x05READY\x0bSocket-Type\0\0\0\x06DEALER\x08Identity\0\0\0\0"
@@ -15,22 +16,9 @@ kParts, kPartBytes = 200000, 200  # 60 MB and more where they are kept
 kFewParts = 500
 kWithoutEnd = 8 << 20  # of parts without an end
 kLeastSmall, kLeastLarge = 1 << 17, 1 << 19  # of them that are taken: a good message has as many
+kTimesAgain = 3
+kCrowd, kCrowdS = 4, 2
 kMostClosingS = 5  # heartbeats, which are not passed on either, end a connection later
-
-
-class Messages:
-    """Control messages, from the words of the schema."""
-
-    def __init__(self, folder, schema):
-        self.folder, self.schema = folder, schema
-
-    def make(self, kind, number=1, content="{}"):
-        words = os.path.join(self.folder, "message.json")
-        with open(words, "w") as file:
-            file.write('{"version": 1, "id": %d, "content_type": "%s", "content": %s}' % (number, kind, content))
-        subprocess.run(["flatc", "-b", "--unknown-json", "-o", self.folder, self.schema, words], check=True, capture_output=True)
-        with open(os.path.join(self.folder, "message.bin"), "rb") as file:
-            return file.read()
 
 
 def raw(target):
@@ -84,10 +72,13 @@ class Dealer:
         self.socket.close()
         self.context.destroy()
 
-    def ask(self, message, seconds):
-        """@return an answer, None: none came"""
+    def ask(self, message, seconds, kind="StatusReply"):
+        """An answer of that kind; none, or to be refused, is a failure."""
         self.socket.send(message)
-        return self.socket.recv() if self.socket.poll(seconds * 1000) else None
+        assert self.socket.poll(seconds * 1000), "no answer within %g s" % seconds
+        answer = self.socket.recv()
+        assert kind_of(answer) == kind, "a %s is the answer: %s" % (kind_of(answer), answer)
+        return answer
 
     def lost(self, seconds=20):
         """@return whether its connection has ended; libzmq makes another one"""
@@ -169,7 +160,7 @@ def many_parts(target, messages):
         assert not dealer.socket.poll(0), "they were answered"
     with Dealer(target) as dealer:
         dealer.socket.send_multipart([request] + [bytes(kPartBytes)] * kFewParts)
-        assert dealer.ask(messages.make_once("StatusRequest"), 20), "no answer behind %d parts" % kFewParts
+        dealer.ask(messages.make_once("StatusRequest"), 20)
         assert not dealer.lost(0), "%d parts have ended their connection" % kFewParts
     got = target.answered() - answered, target.noted_parts() - noted
     assert got == (0, 1), "of two messages of many parts (answered, noted as such) are %s" % (got,)
@@ -190,6 +181,28 @@ def endless_parts(target, _):
         taken = say(connection, part * ((64 << 20) // len(part)))
         connection.close()
         assert least < taken < kWithoutEnd, "%d bytes of parts without an end were taken" % taken
+
+
+def told_again(target, _):
+    """Small frames that would come to gigabytes, or to a hundred times their size: each is refused, those that are no requests unread."""
+    with Dealer(target) as dealer:
+        for number, (what, frame) in enumerate(kAgain.items(), 1):
+            for _ in range(kTimesAgain):
+                assert id_of(dealer.ask(frame(number), 20, "ErrorReply")) == number, "%s: another one's answer" % what
+
+
+def crowded(target, messages):
+    """Few connections that ask as fast as they are let, and always for something that is worked on in turn. Who asks beside them is the poller."""
+    with contextlib.ExitStack() as stack:
+        dealers = [stack.enter_context(Dealer(target)) for _ in range(kCrowd)]
+        ends = time.monotonic() + kCrowdS
+        while time.monotonic() < ends:
+            for dealer in dealers:
+                with contextlib.suppress(zmq.Again):
+                    for _ in range(64):
+                        dealer.socket.send(messages.make_once("StatusRequest"), zmq.NOBLOCK)
+                while dealer.socket.poll(0):
+                    dealer.socket.recv()
 
 
 def never_reads(target, messages):
@@ -239,4 +252,4 @@ def recorded(target, messages):
     assert len(answer) < 400 and target.answered() == before, "a recorded conversation was answered with %d bytes" % len(answer)
 
 
-kAttacks = (garbage, huge_frame, many_parts, endless_parts, never_reads, replayed, recorded)
+kAttacks = (garbage, huge_frame, many_parts, endless_parts, told_again, crowded, never_reads, replayed, recorded)
