@@ -29,6 +29,10 @@ std::shared_ptr<zmq::context_t> context_without_signals() {
     return context;
 }
 
+/// A trace may last for a day. Who says nothing meanwhile is, beside many others, the one whose connection is closed, and libzmq's own heartbeats lie unread there
+/// until something else is read.
+constexpr Milliseconds kPingEvery{2000};
+
 }  // namespace
 
 schema::Result<std::shared_ptr<zmq::context_t>> asking_context() {
@@ -93,7 +97,7 @@ schema::Result<fbs::TraceReplyT> Client::trace(fbs::TraceRequestT request,
                                                const TraceHooks& hooks) {
     const std::uint64_t id = link_.next_id();
     if (auto sent = link_.send(pack(id, std::move(request))); !sent) return sent.error();
-    SteadyTime heard = Clock::now();
+    SteadyTime heard = Clock::now(), said = heard;
     bool cancelled = false;
     while (Clock::now() - heard < kTraceSilence) {
         const auto wish = hooks.wish ? hooks.wish() : TraceHooks::Wish::kGoOn;
@@ -102,6 +106,11 @@ schema::Result<fbs::TraceReplyT> Client::trace(fbs::TraceRequestT request,
             cancel.keep = wish == TraceHooks::Wish::kCancelAndKeep;
             if (auto sent = link_.send(pack(link_.next_id(), cancel)); !sent) return sent.error();
             cancelled = true;
+        }
+        if (Clock::now() - said >= kPingEvery) {
+            // One that can't be sent is no fault: its answer is nothing that is waited for.
+            (void)link_.send(pack(link_.next_id(), fbs::PingRequestT{}));
+            said = Clock::now();
         }
         auto message = link_.receive(Clock::now() + kLookUp);
         if (!message) return message.error();

@@ -89,19 +89,21 @@ void Connections::look() {
         if (!is_watchable(descriptor)) continue;
         if (event == ZMQ_EVENT_DISCONNECTED) {
             open_.erase(descriptor);
+            if (descriptor == spared_) spared_ = -1;
             unread.set(descriptor, kNotWatched);
             continue;
         }
         open_[descriptor] = {Clock::now()};
         unread.set(descriptor, kNothing);
-        if (open_.size() > kMostConnections) close_most_silent();
+        if (open_.size() > kMostConnections) close_most_silent(descriptor);
     }
 }
 
-void Connections::close_most_silent() {
+/// @param newcomer  it has had no time to ask for anything, and would be the one each time
+void Connections::close_most_silent(int newcomer) {
     int chosen = -1;
     for (const auto& [descriptor, connection] : open_) {
-        if (connection.closing) continue;
+        if (connection.closing || descriptor == newcomer || descriptor == spared_) continue;
         const Connection* best = chosen < 0 ? nullptr : &open_[chosen];
         if (best == nullptr || std::pair(connection.has_asked, connection.heard) <
                                    std::pair(best->has_asked, best->heard))

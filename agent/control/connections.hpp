@@ -15,7 +15,8 @@
 
 namespace ringside::agent {
 
-/// Where one more comes, one is closed: of those that have never asked for anything, else of all, the one that has been silent for longest.
+/// Where one more comes, one of the others is closed: of those that have never asked for anything, else of all but the one that waits for its trace, the one that has been silent
+/// for longest.
 inline constexpr std::size_t kMostConnections = 128;
 /// Requests that a connection may have a second, and as many at once as gather in two.
 inline constexpr double kMostRequestsPerSecond = 4000;
@@ -44,6 +45,9 @@ public:
     /// @return whether it may be served: it has not asked too often
     bool taken(int descriptor);
 
+    /// This one waits for what takes long, and may be silent meanwhile: it is not closed because there are too many.
+    void spare(int descriptor) { spared_ = descriptor; }
+
     std::size_t size() const { return open_.size(); }
     /// Closed because there were too many.
     std::uint64_t closed() const { return closed_; }
@@ -57,12 +61,13 @@ private:
         bool closing = false;
         bool refused = false;  ///< lately, and it has been said
     };
-    void close_most_silent();
+    void close_most_silent(int newcomer);
 
     zmq::socket_t& watched_;
     zmq::socket_t events_;
     std::map<int, Connection> open_;  ///< by descriptor
-    Connection strangers_;            ///< those without one
+    int spared_ = -1;
+    Connection strangers_;  ///< those without one
     std::uint64_t closed_ = 0;
 };
 

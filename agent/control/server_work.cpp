@@ -163,7 +163,7 @@ void Server::lead(Asked asked) {
     schema::Result<void> result;
     if (auto* trace = content_as<fbs::TraceRequestT>(asked.message)) {
         result = desk_.start(asked.identity, asked.message.id, std::move(*trace));
-        if (result) return;  // the desk answers
+        if (result) return connections_.spare(asked.descriptor);  // the desk answers
     } else if (const auto* cancel = content_as<fbs::CancelRequestT>(asked.message)) {
         result = desk_.cancel(cancel->capture_id, cancel->keep);
     }

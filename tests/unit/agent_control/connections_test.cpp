@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <thread>
 
 #include "agent/control/audit.hpp"
 #include "agents.hpp"
@@ -116,6 +117,75 @@ TEST_SUITE("unit") {
         agent.stop();
         CHECK(agent.server->connections().closed() == kMostConnections + 1);
         CHECK(agent.server->connections().size() == kMostConnections);
+    }
+
+    TEST_CASE("connections: of too many, the one that waits for its trace is not closed") {
+        const Folder folder;
+        Agent agent(folder, "a");
+        agent.serve();
+        zmq::context_t context(1);
+        zmq::socket_t waits(context, zmq::socket_type::dealer);
+        waits.set(zmq::sockopt::linger, 0);
+        waits.connect(agent.endpoint);
+        fbs::TraceRequestT trace;
+        trace.duration_ms = 3'600'000;
+        (void)waits.send(zmq::buffer(pack(7, std::move(trace))), zmq::send_flags::none);
+        zmq::message_t frame;
+        REQUIRE(waits.recv(frame));  // progress: it is led
+        std::vector<zmq::socket_t> others;
+        for (std::size_t i = 0; i < kMostConnections + 4; ++i) {
+            zmq::socket_t& other = others.emplace_back(context, zmq::socket_type::dealer);
+            other.set(zmq::sockopt::linger, 0);
+            other.set(zmq::sockopt::reconnect_ivl, -1);  // who was closed stays away
+            other.set(zmq::sockopt::rcvtimeo, 10'000);
+            other.connect(agent.endpoint);
+            (void)other.send(zmq::buffer(pack(1, fbs::PingRequestT{})), zmq::send_flags::none);
+            REQUIRE(other.recv(frame));
+        }
+        (void)others.back().send(zmq::buffer(pack(2, fbs::CancelRequestT{})),
+                                 zmq::send_flags::none);
+        waits.set(zmq::sockopt::rcvtimeo, 10'000);
+        bool answered = false;
+        while (!answered && waits.recv(frame))
+            answered = fbs::GetMessage(frame.data())->content_as_ErrorReply() != nullptr;
+        CHECK(answered);
+        agent.stop();
+        CHECK(agent.server->connections().closed() >= 4);
+    }
+
+    TEST_CASE("client: who waits for a trace says now and then that it is there") {
+        const Folder folder;
+        const std::string endpoint = ipc_endpoint(folder, "leader");
+        zmq::context_t context(1);
+        zmq::socket_t leader(context, zmq::socket_type::router);
+        leader.set(zmq::sockopt::linger, 1000);
+        leader.set(zmq::sockopt::rcvtimeo, 6'000);
+        leader.bind(endpoint);
+        bool pinged = false;
+        std::thread leads([&] {
+            zmq::message_t who, body;
+            if (!leader.recv(who) || !leader.recv(body)) return;
+            const auto say = [&](const MessageBytes& bytes) {
+                leader.send(zmq::buffer(who.to_string()), zmq::send_flags::sndmore);
+                leader.send(zmq::buffer(bytes), zmq::send_flags::none);
+            };
+            const std::uint64_t id = fbs::GetMessage(body.data())->id();
+            if (leader.recv(who) && leader.recv(body)) {
+                const fbs::Message* ping = fbs::GetMessage(body.data());
+                pinged = ping->content_as_PingRequest() != nullptr;
+                say(pack(ping->id(), fbs::PingReplyT{}));
+            }
+            fbs::TraceReplyT reply;
+            reply.job_index = "/x/job.rsj";
+            say(pack(id, std::move(reply)));
+        });
+        auto client = Client::connect(endpoint);
+        REQUIRE(client);
+        const auto reply = (*client)->trace(fbs::TraceRequestT{}, {});
+        leads.join();
+        CHECK(pinged);
+        REQUIRE(reply);
+        CHECK(reply->job_index == "/x/job.rsj");
     }
 
     TEST_CASE("connections: who asks too often is refused and told why, others are served") {
