@@ -22,6 +22,21 @@ std::uint64_t new_capture_id() {
     return id;
 }
 
+MessageBytes trace_answer(std::uint64_t id, schema::Result<fbs::TraceReplyT> reply) {
+    if (!reply) return pack(id, error_reply(reply.error()));
+    const std::string index = reply->job_index;
+    const std::string whom = std::to_string(reply->nodes.size()) + " nodes and " +
+                             std::to_string(reply->verdicts.size()) + " processes";
+    MessageBytes bytes = pack(id, std::move(*reply));
+    if (kind_of(bytes)) return bytes;
+    return pack(id, error_reply({ErrorCode::kInternal,
+                                 "tell of the trace of " + whom + ": that comes to " +
+                                     std::to_string(bytes.size()) +
+                                     " bytes, more than a command takes; the trace is whole, its "
+                                     "job index is " +
+                                     index + ": show that"}));
+}
+
 std::string LeadDesk::asker() const {
     const std::lock_guard lock(asker_mutex_);
     return leading() != 0 ? asker_ : "";
@@ -57,7 +72,7 @@ schema::Result<void> LeadDesk::start(std::string identity, std::uint64_t id,
         auto reply = run.run();
         if (!reply) spdlog::warn("{}", reply.error().message);
         leading_.store(0, std::memory_order_relaxed);
-        auto bytes = reply ? pack(id, std::move(*reply)) : pack(id, error_reply(reply.error()));
+        auto bytes = trace_answer(id, std::move(reply));
         // First: who has the reply may ask for the next trace.
         done->raise();
         outbox_.post({identity, std::move(bytes)});

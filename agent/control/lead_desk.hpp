@@ -18,6 +18,9 @@
 
 namespace ringside::agent {
 
+/// What a command is told of its trace. All is written by then: where that is more than it would take, it is told so, and where to look.
+MessageBytes trace_answer(std::uint64_t id, schema::Result<fbs::TraceReplyT> reply);
+
 /// @thread main thread (the server's loop)
 class LeadDesk {
 public:

@@ -15,7 +15,7 @@ using schema::ErrorCode;
 
 /// Each is 8 bytes of a message at least: its own, and those that lead to it.
 constexpr std::size_t kLeastTableBytes = 8, kSlackTables = 16;
-constexpr flatbuffers::uoffset_t kMostTables = 1'000'000;
+constexpr flatbuffers::uoffset_t kMostTables = 2'000'000;
 /// A page of halves tells each name once: `pack_halves` shares those that are not long.
 constexpr std::size_t kHalvesShare = 16;
 

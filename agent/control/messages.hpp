@@ -15,7 +15,7 @@
 namespace ringside::agent {
 
 /// An agent takes no larger request, nor a client a larger reply.
-inline constexpr std::size_t kMostRequestBytes = std::size_t{1} << 19;
+inline constexpr std::size_t kMostRequestBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMostReplyBytes = std::size_t{64} << 20;
 /// Nor a leader, or a relay, of a node.
 inline constexpr std::size_t kMostAnswerBytes = std::size_t{16} << 20;
@@ -28,6 +28,8 @@ inline constexpr std::uint32_t kMostPartBytes = 262144;  ///< of a file that is 
 /// An agent passes messages on to no more nodes for one leader. A message that is passed on comes in another one, which needs so many bytes beside it.
 inline constexpr std::size_t kMostRelayed = 256;
 inline constexpr std::size_t kEnvelopeBytes = 4096;
+/// With its envelope: a relay may be of before kMostRequestBytes was twice that.
+inline constexpr std::size_t kMostThroughRelay = (std::size_t{1} << 19) - kEnvelopeBytes;
 inline constexpr std::size_t kMostClockSamples = 8;
 /// Of one capture; the first one's round number too.
 inline constexpr std::uint32_t kMostIterations = 100'000;

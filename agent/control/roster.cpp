@@ -175,7 +175,7 @@ void Roster::ask_more(const Round& round) {
 
 schema::Result<void> Roster::send(NodeState& node, const MessageBytes& bytes) {
     if (node.relay == NodeState::kNone) return links_.send(node.link, bytes);
-    if (bytes.size() > kMostRequestBytes - kEnvelopeBytes)
+    if (bytes.size() > kMostThroughRelay)
         return Error{ErrorCode::kUsage, "send " + std::to_string(bytes.size()) +
                                             " bytes through a relay: that is too much; name "
                                             "fewer processes"};

@@ -299,4 +299,44 @@ TEST_SUITE("unit") {
         CHECK(std::filesystem::exists(reply->job_index));
         CHECK_FALSE(b.engine.status().capturing);
     }
+
+    TEST_CASE("trace: ten thousand nodes fit the request, and what is told of them the reply") {
+        fbs::TraceRequestT request;
+        const std::string endpoint = "tcp://rack-17-node-0042.cluster.example:20001";
+        request.peers.assign(kMostPeers, endpoint);
+        request.pids.assign(10'000, 1);
+        CHECK(pack(1, std::move(request)).size() <= kMostRequestBytes);
+        fbs::TraceReplyT reply;
+        for (std::uint32_t node = 0; node < 10'000; ++node) {
+            reply.nodes.push_back(std::make_unique<fbs::TraceNodeT>());
+            reply.nodes.back()->name = std::to_string(node);
+            for (std::uint32_t process = 0; process < 16; ++process) {
+                reply.verdicts.push_back(std::make_unique<fbs::ProcessVerdictT>());
+                fbs::ProcessVerdictT& verdict = *reply.verdicts.back();
+                verdict.node = node;
+                verdict.command = "python3 train.py";
+                for (std::uint8_t source = 1; source <= 7; ++source) {
+                    verdict.sources.push_back(std::make_unique<fbs::SourceT>());
+                    verdict.sources.back()->id = source;
+                }
+            }
+        }
+        const MessageBytes answer = trace_answer(7, std::move(reply));
+        CHECK(answer.size() < kMostReplyBytes);
+        CHECK(*kind_of(answer) == fbs::Content::TraceReply);
+    }
+
+    TEST_CASE("trace: a reply that no command would take says where the trace is") {
+        fbs::TraceReplyT reply;
+        reply.job_index = "/x/job.rsj";
+        reply.nodes.push_back(std::make_unique<fbs::TraceNodeT>());
+        reply.nodes[0]->error = std::string(kMostReplyBytes, 'x');
+        auto answer = unpack_message(trace_answer(7, std::move(reply)));
+        REQUIRE(answer);
+        CHECK(answer->id == 7);
+        const auto* error = content_as<fbs::ErrorReplyT>(*answer);
+        REQUIRE(error != nullptr);
+        CHECK(error->message.find("/x/job.rsj") != std::string::npos);
+        CHECK(error->message.find("1 nodes and 0 processes") != std::string::npos);
+    }
 }
