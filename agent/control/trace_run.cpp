@@ -350,11 +350,16 @@ schema::Result<fbs::TraceReplyT> TraceRun::conclude() {
     header.leader = own_.engine().options().node;
     header.capture_id = capture_id_;
     auto path = (*index)->finish(header, result.captures, joined);
-    if (!path) return path.error();
     fbs::TraceReplyT reply = trace_reply(result, joined);
     add_missing(request_, reply);
     reply.capture_id = capture_id_;
-    reply.job_index = *path;
+    if (path) {
+        reply.job_index = *path;
+    } else {
+        // Where the disk is full the dumps are told of all the same: who reads them joins them.
+        std::string& error = reply.nodes.front()->error;
+        error += (error.empty() ? "" : "; ") + path.error().message;
+    }
     // With history the nodes begin at different times, as far back as each of them holds.
     reply.duration_ns = start_ns_.value != 0 && request_.history_ms == 0
                             ? stop_ns_.value - start_ns_.value

@@ -15,7 +15,7 @@ try:
     import zmq
 except ImportError:
     skip("no zmq for /usr/bin/python3 here (tools/setup --all installs python3-zmq)")
-from attack_client import Messages
+from control_frames import Messages
 from harness import free_port
 from old_agent import of_capture
 from old_words import id_of, kind_number, with_id
@@ -115,7 +115,7 @@ def files(workspace):
     with open(key) as file:
         _, public, secret = (line.strip().encode() for line in file)
     os.makedirs(workspace.path("messages"))
-    messages = Messages(workspace.path("messages"), os.path.join(kSource, "schema", "control.fbs"))
+    messages = Messages(workspace.path("messages"))
     before = contents(home)
     foreign = {"size": os.stat(paths["same"]).st_size, "inode": os.stat(paths["same"]).st_ino + 1, "changed_ns": os.stat(paths["same"]).st_mtime_ns}
     cases = [
@@ -129,7 +129,7 @@ def files(workspace):
         Case("a dump of this capture, refused", paths["same"], node=kNodeOfGolden),
         Case("a dump of this capture, another file there", paths["same"], node=kNodeOfGolden, fetch=("FetchReply", foreign)),
         Case("a dump of this capture, too much to do", paths["same"], node=kNodeOfGolden, fetch=("FetchReply", {"busy": True})),
-        Case("a dump of this capture, gone", paths["same"], node=kNodeOfGolden, fetch=None),
+        Case("another node's dump of this capture, gone", paths["same"], fetch=None),
         Case("over the socket file: a file that is no dump", paths["authorized_keys"], tcp=False),
         Case("over the socket file: a dump of another capture", paths["earlier"], node=kNodeOfGolden, tcp=False),
     ]

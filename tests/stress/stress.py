@@ -40,7 +40,7 @@ class Stress:
         self.workspace, self.random = workspace, random.Random(seed)
         self.board = Board(os.path.join(workspace.root, "board"))
         workspace.on_exit(self.board.close)
-        self.node = Node(workspace, "node", extra=["--first-lane-kib", "64", "--most-lane-kib", "128"])
+        self.node = Node(workspace, "node", extra=["--audit", "off", "--first-lane-kib", "64", "--most-lane-kib", "128"])
         words = [os.path.join(kStress, "churn"), "root", self.board.path, os.path.join(kStress, "libplugin.so"), str(kSteady)]
         self.root = workspace.start("churn", ["env", "LD_PRELOAD=" + kShim, *words], self.node.environment())
         self.torch = None

@@ -106,13 +106,15 @@ private:
             return static_cast<bool>(ours);
         }
         const auto client = options_.agents.connect(source.endpoint);
-        if (!client) {
-            return false;
-        }
         fbs::FetchRequestT facts;
         facts.path = source.path;
         facts.most = 0;
-        const auto there = (*client)->ask<fbs::FetchReplyT>(facts);
+        const auto there = client ? (*client)->ask<fbs::FetchReplyT>(facts)
+                                  : Result<fbs::FetchReplyT>(client.error());
+        // Gone with its node, as where a job has met its time limit: that the file says it is this trace's of that node is proof enough.
+        if (!there && there.error().code == ErrorCode::kNoAgent) {
+            return origin.capture_id.has_value();
+        }
         return there && !there->busy && there->inode == ours->st_ino &&
                there->size == static_cast<std::uint64_t>(ours->st_size) &&
                there->changed_ns ==
