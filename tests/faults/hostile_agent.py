@@ -126,7 +126,7 @@ def files(workspace):
         Case("what is only called an index", "", paths["thesis.rsj"]),
         Case("what is only called a part of one", paths["thesis.rsd.partial"]),
         Case("a dump of another capture", paths["earlier"], node=kNodeOfGolden),
-        Case("a dump of this capture, refused", paths["same"], node=kNodeOfGolden),
+        Case("another node's dump of this capture, refused", paths["same"]),
         Case("a dump of this capture, another file there", paths["same"], node=kNodeOfGolden, fetch=("FetchReply", foreign)),
         Case("a dump of this capture, too much to do", paths["same"], node=kNodeOfGolden, fetch=("FetchReply", {"busy": True})),
         Case("another node's dump of this capture, gone", paths["same"], fetch=None),

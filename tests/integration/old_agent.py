@@ -33,7 +33,7 @@ def of_capture(path, capture_id):
     chunk = bytearray(data[16:16 + length])
     table = Table(chunk, struct.unpack_from("<I", chunk)[0])
     header = Table(chunk, table.Indirect(table.Pos + table.Offset(4 + 2 * kChunkBody)))
-    struct.pack_into("<Q", chunk, header.Pos + header.Offset(4 + 2 * kHeaderCapture), capture_id)
+    struct.pack_into("<Q", chunk, header.Pos + header.Offset(4 + 2 * kHeaderCapture), capture_id % 2 ** 64)
     first = frame(bytes(chunk), kDumpMagic)
     with open(path, "wb") as file:
         file.write(first + data[len(first):])

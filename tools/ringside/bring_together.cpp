@@ -111,11 +111,12 @@ private:
         facts.most = 0;
         const auto there = client ? (*client)->ask<fbs::FetchReplyT>(facts)
                                   : Result<fbs::FetchReplyT>(client.error());
-        // Gone with its node, as where a job has met its time limit: that the file says it is this trace's of that node is proof enough.
-        if (!there && there.error().code == ErrorCode::kNoAgent) {
+        // It has gone with its node (a job's time limit), or another has its place, which knows nothing of the trace: that the file says it is this trace's of
+        // that node is proof enough.
+        if (!there) {
             return origin.capture_id.has_value();
         }
-        return there && !there->busy && there->inode == ours->st_ino &&
+        return !there->busy && there->inode == ours->st_ino &&
                there->size == static_cast<std::uint64_t>(ours->st_size) &&
                there->changed_ns ==
                    ours->st_mtim.tv_sec * schema::kNsPerSecond + ours->st_mtim.tv_nsec;
