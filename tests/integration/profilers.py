@@ -22,7 +22,7 @@ def watched(workspace, name, profiler, ours):
     @return (what it wrote, the job of our dump or None)
     """
     out, trace = workspace.path(name + ".json"), workspace.path("run-" + name)
-    command = [kPython, "-W", "ignore", os.path.join(kWorkloads, "profiled.py"), "--out", out, "--profiler", profiler, "--shapes"]
+    command = [kPython, "-W", "ignore", os.path.join(kWorkloads, "profiled.py"), "--out", out, "--profiler", profiler, "--shapes", "--elsewhere"]
     # The legacy one tells more ranges apart when memory stands between their begins.
     command += ["--memory"] if profiler == "kineto" else []
     if ours:

@@ -1,7 +1,7 @@
-"""A deterministic piece of training that can watch itself by torch's own profilers: forward, backward, optimizer, a DataLoader with workers,
-a function that torch runs on another thread.
+"""A deterministic piece of training that can watch itself by torch's own profilers: forward, backward, optimizer, a DataLoader with workers;
+with --elsewhere a function that torch runs on another thread.
 
-    profiled.py --out FILE [--profiler none|kineto|legacy] [--shapes] [--memory] [--workers N] [--conditions DIR]
+    profiled.py --out FILE [--profiler none|kineto|legacy] [--shapes] [--memory] [--workers N] [--elsewhere] [--conditions DIR]
 
 Everything happens inside one user range, "measured", after a round of warming up. Writes a JSON object: "loss", and with a profiler "events", in
 the order of their begin (in us where "resolution_ns" is 1000): name, thread (numbered from 0 as they appear), begin, end, sequence, forward_thread, shapes, bytes; and "table", the
@@ -34,8 +34,8 @@ class Squares(Dataset):
 
 @torch.jit.script
 def elsewhere(x):
-    """Runs on a thread of torch's own pool, which is handed this one's profiler."""
-    return torch.cos(x)
+    """Runs on a thread of torch's own pool, which is handed this one's profiler. In place: torch counts memory of any thread for the ranges of that time."""
+    return torch.cos_(x)
 
 
 @torch.jit.script
@@ -44,18 +44,19 @@ def hand_over(x):
 
 
 class Training:
-    def __init__(self, workers):
+    def __init__(self, workers, elsewhere):
         torch.manual_seed(1)
         self.model = torch.nn.Sequential(torch.nn.Linear(kFeatures, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
-        self.here = torch.ones(2)
+        self.here = torch.ones(2) if elsewhere else None
         self.loader = DataLoader(Squares(), batch_size=kBatch, num_workers=workers)
 
     def epoch(self):
-        # First: the range over there may end a little after the wait for its result. Not waited for in TorchScript, where who waits may end on that thread, too.
-        # Kept: else it is chance on which thread its memory is given back.
-        self.handed_over = hand_over(self.here)
-        self.handed_over.wait()
+        if self.here is not None:
+            # First: the range over there may end a little after the wait for its result. Not waited for in TorchScript, where who waits may end on that thread, too.
+            # Kept: else it is chance on which thread its memory is given back.
+            self.handed_over = hand_over(self.here)
+            self.handed_over.wait()
         for batch in self.loader:
             self.optimizer.zero_grad()
             loss = self.model(batch).pow(2).sum()
@@ -114,11 +115,12 @@ def main():
     parser.add_argument("--shapes", action="store_true")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--elsewhere", action="store_true")
     parser.add_argument("--conditions")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    Training(options.workers).epoch()
-    training = Training(options.workers)
+    Training(options.workers, options.elsewhere).epoch()
+    training = Training(options.workers, options.elsewhere)
     told = {"torch": torch.__version__}
     if options.conditions:
         conditions.announce(options.conditions, "ready")
