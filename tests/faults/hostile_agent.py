@@ -102,9 +102,11 @@ def contents(folder):
     for where, _, names in os.walk(folder):
         for name in names:
             path = os.path.join(where, name)
-            facts = os.lstat(path)
+            if os.path.islink(path):  # what it leads to may have gone
+                found[path] = os.lstat(path).st_ino, os.readlink(path)
+                continue
             with open(path, "rb") as file:
-                found[path] = facts.st_ino, os.readlink(path) if os.path.islink(path) else file.read()
+                found[path] = os.lstat(path).st_ino, file.read()
     return found
 
 

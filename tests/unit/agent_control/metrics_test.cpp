@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -36,6 +37,7 @@ fbs::StatusReplyT some_status() {
 schema::Result<pid_t> sleeping_process() {
     const pid_t child = ::fork();
     if (child != 0) return child;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a case that fails ends none of them
     ::signal(SIGTERM, SIG_DFL);
     for (;;) ::pause();
 }
