@@ -33,10 +33,13 @@ std::vector<std::string> unwritable_places(const AgentOptions& options) {
         places.emplace_back("home", std::string(home) + "/.ringside");
     std::vector<std::string> unwritable;
     for (const auto& [name, path] : places) {
-        if (const int cause = what_is_wrong(path); cause != 0)
-            unwritable.push_back(name + " " + path + " can't be written: " + error_text(cause) +
-                                 "; give it to this user, or another place; under systemd, name it "
-                                 "with ReadWritePaths= in a drop-in");
+        const int cause = what_is_wrong(path);
+        if (cause == 0) continue;
+        std::string& text = unwritable.emplace_back(name);
+        text.append(" ").append(path).append(" can't be written: ").append(error_text(cause));
+        text.append(
+            "; give it to this user, or another place; under systemd, name it with "
+            "ReadWritePaths= in a drop-in");
     }
     return unwritable;
 }
