@@ -235,7 +235,12 @@ std::optional<AgentOptions> parse_options(int argc, char** argv, int& exit_code)
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        exit_code = app.exit(error) == 0 ? 0 : static_cast<int>(ErrorCode::kUsage);
+        if (error.get_exit_code() == 0) {
+            exit_code = app.exit(error);
+            return std::nullopt;
+        }
+        std::fprintf(stderr, "ringside-agent: %s; see `ringside agent --help`\n", error.what());
+        exit_code = static_cast<int>(ErrorCode::kUsage);
         return std::nullopt;
     }
     const auto origins = fill_settings(app, config_file(app, options));
