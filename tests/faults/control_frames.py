@@ -7,21 +7,14 @@ from flatbuffers import number_types
 from flatbuffers.table import Table
 
 from fault import kSource
+from old_words import kinds
 
 kSchema = os.path.join(kSource, "schema", "control.fbs")
 kFirstSlot, kSlotBytes = 4, 2
 kVersion, kId, kKind, kContent = range(4)  # fields of Message, a union takes two
 
 
-def kinds():
-    """The names of the union's members, by number."""
-    with open(kSchema) as file:
-        text = file.read()
-    members = text[text.index("union Content {") + len("union Content {"):]
-    return ["NONE"] + members[:members.index("}")].replace(",", " ").split()
-
-
-kKinds = kinds()
+kKinds = kinds(kSchema)
 
 
 class Messages:

@@ -15,7 +15,7 @@ try:
     import zmq
 except ImportError:
     skip("no zmq for /usr/bin/python3 here (tools/setup --all installs python3-zmq)")
-from control_frames import Messages
+from control_frames import kKinds, Messages
 from harness import free_port
 from old_agent import of_capture
 from old_words import id_of, kind_number, with_id
@@ -27,19 +27,12 @@ kGolden = os.path.join(kSource, "tests", "integration", "golden", "caller.rsd")
 kNodeOfGolden = "caller-node"
 
 
-def kinds():
-    """The names of the union's members, by number."""
-    with open(os.path.join(kSource, "schema", "control.fbs")) as file:
-        text = file.read().partition("union Content {")[2].partition("}")[0]
-    return ["NONE"] + text.replace(",", " ").split()
-
-
 class HostileAgent:
     """Answers a trace with the reply that it was given, and questions for files as it likes.
     @param fetch  the answer's kind and words; None: it is gone once it has answered the trace"""
 
     def __init__(self, messages, endpoint, keys, reply, fetch):
-        self.kinds, self.endpoint, self.ending, self.asked = kinds(), endpoint, threading.Event(), []
+        self.endpoint, self.ending, self.asked = endpoint, threading.Event(), []
         self.answers = {"TraceRequest": messages.make("TraceReply", content=json.dumps(reply))}
         if fetch:
             self.answers["FetchRequest"] = messages.make(fetch[0], content=json.dumps(fetch[1]))
@@ -58,7 +51,7 @@ class HostileAgent:
             if not self.socket.poll(50):
                 continue
             who, data = self.socket.recv_multipart()[:2]
-            kind = self.kinds[kind_number(data)]
+            kind = kKinds[kind_number(data)]
             self.asked.append(kind)
             if kind in self.answers:
                 self.socket.send_multipart([who, with_id(self.answers[kind], id_of(data))])

@@ -41,15 +41,15 @@ def save(path, frames):
             file.write(kFrame.pack(who, len(data)) + data)
 
 
-def kinds():
-    """The names of the union's members, by number, of the version before."""
-    with open(kSchema) as file:
+def kinds(schema):
+    """The names of the union's members, by number."""
+    with open(schema) as file:
         text = file.read()
     members = text[text.index("union Content {") + len("union Content {"):]
     return ["NONE"] + members[:members.index("}")].replace(",", " ").split()
 
 
-kKinds = kinds()
+kKinds = kinds(kSchema)  # of the version before
 
 
 def _field(table, slot):
