@@ -237,15 +237,32 @@ void hold_acting() {
     const int saved_errno = errno;
     t_holds_for_fork = wait_for_mutex(*threads);
     errno = saved_errno;
+    for (std::uint32_t i = 0; i < watched_count; ++i) {
+        if (watched[i].ready && watched[i].source->hold_for_fork != nullptr)
+            watched[i].source->hold_for_fork();
+    }
 }
 
+namespace {
+
+void release_sources() {
+    for (std::uint32_t i = 0; i < watched_count; ++i) {
+        if (watched[i].source->release_after_fork != nullptr)
+            watched[i].source->release_after_fork();
+    }
+}
+
+}  // namespace
+
 void release_acting() {
+    release_sources();
     if (!t_holds_for_fork) return;
     t_holds_for_fork = false;
     pthread_mutex_unlock(&mutex);
 }
 
 void reset_capture_after_fork() {
+    release_sources();
     t_holds_for_fork = false;
     if (mutex_held.load(std::memory_order_relaxed) && !t_acting)
         disabled.store(true, std::memory_order_relaxed);

@@ -41,8 +41,8 @@ bool turn_sources();
 /// The word acted on last.
 std::uint32_t acted_word();
 
-/// Before fork(): waits, a second at most, until nobody attaches or detaches, and keeps it so. Who does has a framework's locks (torch's of its callbacks),
-/// which a child would find taken for ever.
+/// Before fork(): waits, a second at most, until nobody attaches or detaches, and keeps it so; then has each source hold what of its framework a child would
+/// find taken for ever (torch's lock of its callbacks).
 /// @thread that which forks
 void hold_acting();
 

@@ -41,6 +41,11 @@ struct Source {
 
     /// present() is true only once the framework itself has called us: it is ready then, wherever that was.
     bool calls_us = false;
+
+    /// What of the framework's a forked child must not find taken: held over fork(), given back in parent and child. Nobody attaches meanwhile. Null: nothing.
+    /// @thread that which forks
+    void (*hold_for_fork)() = nullptr;
+    void (*release_after_fork)() = nullptr;
 };
 
 /// What a framework needs whose slots are written as soon as it is mapped, and for good (gRPC): it is told of every change of the loaded objects, from

@@ -7,6 +7,7 @@
 #include "inject/core/source.hpp"
 #include "inject/sources/torch/abi.hpp"
 #include "inject/sources/torch/calibrate.hpp"
+#include "inject/sources/torch/callbacks_lock.hpp"
 #include "inject/sources/torch/collectives.hpp"
 #include "inject/sources/torch/ended_elsewhere.hpp"
 #include "inject/sources/torch/range_access.hpp"
@@ -259,6 +260,8 @@ OperatorAbility prepare_operators(const SlotSet& libraries) {
         g_calibrated = calibrate(api, &found);
         g_range.offsets = found.offsets;
         g_thread_state_known = found.thread_state && prepare_thread_state(api.thread_state);
+        if (g_calibrated == CalibrationResult::kDone)
+            learn_callbacks_lock(api.add_callback, api.remove_callback);
     }
     ability.missing_fields = missing_fields();
     ability.shapes = prepare_shapes(libraries);
@@ -274,6 +277,7 @@ void attach_operators(bool with_shapes) {
     callback.sampling_probability = 1.0;
     std::memset(callback.scopes, 1, sizeof callback.scopes);
     callback.needs_inputs = with_shapes ? 1 : 0;
+    use_callbacks_lock();
     g_handle = g_calibration_api.add_callback(callback);
     g_with_shapes = with_shapes;
     g_registered = true;

@@ -1,6 +1,6 @@
 // A thread's own RecordFunction callbacks, as torch hands them from thread to thread with the rest of a ThreadLocalState: autograd's engine takes that of
 // its caller before each function of a backward pass, and puts its own back after it. Each time torch makes the lists of active callbacks of all scopes anew,
-// under a lock, though nothing has changed: that is a third to a half of what being observed costs a small training step.
+// under a lock, though nothing has changed: that is about a third of what being observed costs a small training step.
 // So while a capture runs a call that changes nothing is left out: no callbacks of a thread on either side, and the same switch. Whoever has
 // callbacks of a thread's own (torch.profiler) has every call as ever; of a change of the global ones torch learns by their version, at each range.
 // Called by operators.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "inject/sources/torch/callbacks_lock.hpp"
 #include "inject/sources/torch/memory.hpp"
 #include "inject/sources/torch/operators.hpp"
 #include "inject/sources/torch/python_part.hpp"
@@ -141,7 +142,14 @@ void publish_level() {
 }  // namespace torch
 
 const Source kTorchSource = {
-    schema::SourceId::kTorch, "torch", torch::present, torch::prepare, torch::attach, torch::detach,
+    .id = schema::SourceId::kTorch,
+    .name = "torch",
+    .present = torch::present,
+    .prepare = torch::prepare,
+    .attach = torch::attach,
+    .detach = torch::detach,
+    .hold_for_fork = torch::hold_callbacks_lock,
+    .release_after_fork = torch::release_callbacks_lock,
 };
 
 }  // namespace ringside::inject
