@@ -1,5 +1,5 @@
 """The churn in a process with torch: threads that come and go, children as DataLoader has them, programs; each record a numbered range, with one operator
-in it where `operators` is on. Nothing in here knows of captures.
+in it. Nothing in here knows of captures.
 
     torch_churn.py steady BOARD LIBRARY       lives through all rounds
     torch_churn.py leaf BOARD LIBRARY         one short life, from its import of torch on
@@ -17,10 +17,6 @@ import torch
 kGoes, kEnds = 1, 2  # board.hpp, Board::round
 kSteadyThreads = 2
 kRareLife = 40  # an import of torch takes seconds
-# Forked children run none: torch takes a lock to see which callbacks there are, and has no handler that would free it in a child. README.md, "What it has found".
-kForkedOperators = os.environ.get("RINGSIDE_STRESS_FORKED_OPERATORS") == "1"
-operators = True
-
 torch.set_num_threads(1)
 kTensor = torch.ones(3)
 library = ctypes.CDLL(sys.argv[3])
@@ -42,8 +38,7 @@ class Recorder:
         for _ in range(count):
             if not library.churn_begin(self._it):
                 return
-            if operators:
-                torch.neg(kTensor)
+            torch.neg(kTensor)
             library.churn_end()
 
     def rest(self):
@@ -68,8 +63,6 @@ def threads(count):
 
 def live(life):
     """A forked child's, to its end: as a worker of DataLoader it goes on in what its parent has left it."""
-    global operators
-    operators = kForkedOperators
     library.churn_life(board)
     recorder = Recorder()
     recorder.burst(1 + recorder.random(30))
