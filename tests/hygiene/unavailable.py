@@ -17,7 +17,7 @@ kNoShapes = "input shapes unavailable: libtorch_cpu exports no inputSizes()"
 kNoCpu = "CPU memory unavailable: libc10 has no slots of ProfiledCPUMemoryReporter"
 kNoCuda = "CUDA memory unavailable: libc10_cuda has no slot of its report"
 # Objects are looked at again when an extension module is loaded: it is, behind them.
-kLoads = "import ctypes, sys\nfor path in sys.argv[1:]: ctypes.CDLL(path)\nimport _queue\nprint('loaded')"
+kLoads = "import ctypes, sys\nfor path in sys.argv[1:]: torch = ctypes.CDLL(path)\nimport _queue\ntorch.one_range()\nprint('loaded')"
 
 
 def level_of(workspace, name, libraries, options):
