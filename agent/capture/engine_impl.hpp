@@ -118,6 +118,7 @@ private:
     void say_window(const schema::Error& error);
     void find_capture(std::uint64_t now);
     void say_recovered(const CaptureNote& note, const schema::Error& error);
+    void finish_found_capture(Turn& turn);
 
     const EngineOptions options_;
     const Calibration calibration_;
@@ -154,6 +155,7 @@ private:
     std::string cut_text_;
     std::optional<schema::Error> recover_error_;
     std::unique_ptr<DrainBuffers> buffers_ = std::make_unique<DrainBuffers>();
+    bool opened_ = false;  ///< what is found from here on was left to nobody before us
     bool quit_ = false;
 
     // the drain thread's own pace

@@ -106,7 +106,11 @@ void EngineImpl::say_recovered(const CaptureNote& note, const Error& error) {
 
 void EngineImpl::end_found_capture() {
     Turn turn(*this);
-    if (!capture_ || !capture_->resumed()) return;
+    if (capture_ && capture_->resumed()) finish_found_capture(turn);
+    opened_ = true;
+}
+
+void EngineImpl::finish_found_capture(Turn& turn) {
     wait_for(turn.lock(), kLetGo, [this] {
         return std::all_of(table_.all().begin(), table_.all().end(),
                            [this](const auto& process) { return capture_->has_let_go(*process); });

@@ -91,6 +91,8 @@ void EngineImpl::find(std::uint64_t now) {
         }
         if (capture_ && capture_->include(*process) && capture_->selects_some())
             process->came_late = !capture_->resumed();
+        // Of one that has come and gone since, and is in no capture, nobody waits for anything.
+        process->left_behind &= !opened_ || process->in_capture;
         include_in_excerpt(*process);
         any = true;
     }

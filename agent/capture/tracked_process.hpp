@@ -51,7 +51,8 @@ struct TrackedProcess {
     std::string
         damage;  ///< of its segment when that was removed (MappedSegment::damage); empty: none
     std::uint64_t end_ticks = 0;  ///< when the agent saw it
-    bool left_behind = false;     ///< dead when found, with records that no agent took
+    bool left_behind =
+        false;  ///< dead when found, with records that no agent before us took, or of our capture
 
     // In the running, else in the last capture.
     bool in_capture = false;

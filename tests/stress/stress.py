@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-from harness import Node, check, kBuild, kCommand, kOfTheJobDirectory, kPython, kShim, main, wait_until
+from harness import Failed, Node, check, kBuild, kCommand, kOfTheJobDirectory, kPython, kShim, main, wait_until
 
 from account import Account, tried_records
 from board import Board
@@ -61,7 +61,11 @@ class Stress:
         resting = kResting + kTorchResting * (self.torch is not None)
         wait_until("the churn to rest", lambda: self.board.resting() == resting, children=[*self.programs, self.node.agent])
         # The dead's segments go; what lives has one each.
-        wait_until("the segments of the dead to go", lambda: len(self.node.segments()) <= kSteady + len(self.programs), children=[self.node.agent])
+        try:
+            wait_until("the segments of the dead to go", lambda: len(self.node.segments()) <= kSteady + len(self.programs), children=[self.node.agent])
+        except Failed:
+            print(*["segment %s, whose process is %s" % (s, "there" if os.path.exists("/proc/" + s.split(".")[1]) else "gone") for s in self.node.segments()], sep="\n")
+            raise
 
     def round(self):
         """Captures while everything goes on; then rest, and every record of the round is accounted for."""

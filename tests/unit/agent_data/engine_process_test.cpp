@@ -175,6 +175,22 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "engine: of a process that came and ended between two looks, in no capture, nothing stays") {
+    Node node;
+    node.open();
+    node.start();
+    node.stop();
+    TemporaryDirectory elsewhere;
+    FakeSegment fake(elsewhere.path(), {});
+    FakeLane& lane = fake.add_lane(64);
+    REQUIRE(lane.range(fake.intern("late"), ticks_now(), ticks_now()));
+    fake.die(false);
+    std::filesystem::copy(fake.path(), node.top.sub("root/part"));
+    std::filesystem::rename(node.top.sub("root/part"), node.job + "/7.100.1");
+    CHECK(eventually([&] { return !exists(node.job + "/7.100.1"); }));
+}
+
+TEST_CASE(
     "engine: a process that came and ended between two looks is in the capture, with what it "
     "dropped") {
     Node node;
