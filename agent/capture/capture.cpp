@@ -216,9 +216,9 @@ void Capture::flush(std::vector<std::unique_ptr<TrackedProcess>>& processes, Dra
         tell(*process);
         process->drainer.seal(buffers, range_, now_ticks, last || process->ending.has_value());
         add(group, *process);
-        if (group.bytes >= kGroupBytes) write(group, now_ticks);
+        if (group.bytes >= kGroupBytes) write(group, buffers, now_ticks);
     }
-    write(group, now_ticks);
+    write(group, buffers, now_ticks);
     if (window_) turn(processes, now_ticks);
 }
 
@@ -248,7 +248,7 @@ void Capture::flush_one(TrackedProcess& process, DrainBuffers& buffers, std::uin
     process.drainer.seal(buffers, range_, now_ticks, false);
     BlocksGroup group;
     add(group, process);
-    write(group, now_ticks);
+    write(group, buffers, now_ticks);
 }
 
 /// Its names, and its blocks into the group.
@@ -268,7 +268,7 @@ void Capture::BlocksGroup::add(TrackedProcess& process) {
 }
 
 /// Writes the group as chunks of a bounded size, whatever one process has, tells its processes what became of each block, and empties it.
-void Capture::write(BlocksGroup& group, std::uint64_t now_ticks) {
+void Capture::write(BlocksGroup& group, DrainBuffers& buffers, std::uint64_t now_ticks) {
     const std::span<const Block* const> blocks = group.blocks;
     std::vector<std::uint8_t> kept;
     kept.reserve(blocks.size());
@@ -284,7 +284,7 @@ void Capture::write(BlocksGroup& group, std::uint64_t now_ticks) {
     std::span<const std::uint8_t> answers = kept;
     for (TrackedProcess* process : group.processes) {
         const std::size_t count = process->drainer.sealed().size();
-        process->drainer.settle(answers.first(count), now_ticks);
+        process->drainer.settle(buffers, answers.first(count), now_ticks);
         answers = answers.subspan(count);
     }
     group = {};

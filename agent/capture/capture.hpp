@@ -92,7 +92,7 @@ private:
     void tell(TrackedProcess& process);
     void go_on(TrackedProcess& process, PartialProcess part);
     void add(BlocksGroup& group, TrackedProcess& process);
-    void write(BlocksGroup& group, std::uint64_t now_ticks);
+    void write(BlocksGroup& group, DrainBuffers& buffers, std::uint64_t now_ticks);
     DumpFooter footer(const std::vector<std::unique_ptr<TrackedProcess>>& processes,
                       std::uint64_t now_ticks) const;
 

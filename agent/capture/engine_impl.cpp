@@ -237,9 +237,10 @@ void EngineImpl::wait_until_let_go(std::unique_lock<std::mutex>& lock) {
 void EngineImpl::end_capture() {
     ended_ = totals();
     for (const auto& process : table_.all()) {
-        process->drainer.stop();
+        process->drainer.stop(*buffers_);
         if (process->segment) process->segment->set_selected(false);
     }
+    buffers_->spares.release();
     capture_.reset();
 }
 

@@ -213,6 +213,7 @@ void LaneDrainer::keep(DrainScope& scope, const Unit& unit, std::uint64_t positi
     if (!block_open_) [[unlikely]] {
         static_cast<void>(account(scope));
         block_open_ = true;
+        data_ = scope.buffers.spares.take();
         block_context_ = context_;
         base_ticks_ = unit.record[1];
         encoder_ = schema::BlockEncoder(base_ticks_);

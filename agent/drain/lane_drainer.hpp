@@ -15,18 +15,20 @@
 #include "agent/drain/iteration_pace.hpp"
 #include "agent/drain/name_book.hpp"
 #include "agent/drain/sink.hpp"
+#include "agent/drain/spare_buffers.hpp"
 #include "schema/block_codec.hpp"
 #include "schema/lane_life.hpp"
 
 namespace ringside::agent {
 
-/// Copies of a batch of cells, and its encoding: one for all lanes, reused.
+/// Copies of a batch of cells, its encoding, and room for blocks: one for all lanes of all processes, reused.
 struct DrainBuffers {
     static constexpr std::uint32_t kBatchCells = 2048;
     /// A cell never takes more than a one-cell record and the pad before it (block_codec.hpp).
     static constexpr std::size_t kMostBytesPerCell = 1 + 3 + 2 + 5 + 3 * 10 + 11;
     schema::Cell cells[kBatchCells];
     std::uint8_t encoded[kBatchCells * kMostBytesPerCell];
+    SpareBuffers spares;
 };
 
 /// What the lanes of one process share.
@@ -39,7 +41,6 @@ struct DrainScope {
     IterationPace& pace;
     std::vector<LaneAccount>& accounts;
     std::vector<Block>& sealed;
-    std::vector<std::vector<std::uint8_t>>& spares;  ///< emptied block buffers
     std::uint64_t& unknown_records;
     std::uint32_t process = 0;
     bool keeping = false;  ///< a capture has this process; else records are thrown away
@@ -85,6 +86,8 @@ public:
         account_ = kNoAccount;
         unsettled_ = 0;
     }
+    /// A capture is over: the block under construction goes (a window that is disarmed has one), its cells are the producer's again.
+    void stop(MappedSegment& segment);
 
     /// Its account's place has changed. @param place  from the old one to the new
     template <class Place>

@@ -70,6 +70,13 @@ void LaneDrainer::settled(const Block& block, MappedSegment& segment) {
     give_back(segment);
 }
 
+void LaneDrainer::stop(MappedSegment& segment) {
+    block_open_ = false;
+    records_ = 0;
+    data_ = {};
+    if (held_cells() != 0 && unsettled_ == 0) release_to(reader_.position(), segment);
+}
+
 bool LaneDrainer::has_news(const DrainScope& scope) const {
     if (account_ == kNoAccount) return false;
     const LaneAccount& account = scope.accounts[account_];
@@ -121,10 +128,6 @@ Block LaneDrainer::make_block(DrainScope& scope, std::vector<OpenRange> open) {
     block.tally = told_;
     block.data = std::move(data_);
     data_.clear();
-    if (!scope.spares.empty()) {
-        data_ = std::move(scope.spares.back());
-        scope.spares.pop_back();
-    }
     block_open_ = false;
     records_ = 0;
     return block;

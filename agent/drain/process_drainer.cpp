@@ -6,8 +6,9 @@ namespace ringside::agent {
 
 DrainScope ProcessDrainer::scope(DrainBuffers& buffers, const TickRange& range,
                                  std::uint64_t now_ticks) {
-    return DrainScope{*segment_, buffers, names_,           halves_, iterations_, pace_, accounts_,
-                      sealed_,   spares_, unknown_records_, index_,  keeping_,    range, now_ticks};
+    return DrainScope{*segment_, buffers,   names_,   halves_,          iterations_,
+                      pace_,     accounts_, sealed_,  unknown_records_, index_,
+                      keeping_,  range,     now_ticks};
 }
 
 void ProcessDrainer::start(std::uint32_t index) {
@@ -120,14 +121,18 @@ std::size_t ProcessDrainer::pending_bytes() const {
     return bytes;
 }
 
-void ProcessDrainer::stop() {
+void ProcessDrainer::stop(DrainBuffers& buffers) {
     keeping_ = false;
     iterations_.stop();
-    settle_all(false, 0);
+    settle_all(buffers, false, 0);
+    if (segment_ == nullptr) return;
+    for (const auto& lane : lanes_) {
+        if (lane) lane->stop(*segment_);
+    }
 }
 
-void ProcessDrainer::settle(std::span<const std::uint8_t> kept, std::uint64_t now_ticks) {
-    constexpr std::size_t kSpares = 64;
+void ProcessDrainer::settle(DrainBuffers& buffers, std::span<const std::uint8_t> kept,
+                            std::uint64_t now_ticks) {
     bool all = true;
     for (std::size_t i = 0; i < sealed_.size(); ++i) {
         Block& block = sealed_[i];
@@ -140,8 +145,7 @@ void ProcessDrainer::settle(std::span<const std::uint8_t> kept, std::uint64_t no
             account.lose(block.records, block.base_ticks, now_ticks);
         }
         if (segment_ != nullptr) lanes_[block.lane.index]->settled(block, *segment_);
-        block.data.clear();
-        if (spares_.size() < kSpares) spares_.push_back(std::move(block.data));
+        buffers.spares.give(std::move(block.data));
     }
     sealed_.clear();
     halves_.settle(all);

@@ -33,9 +33,9 @@ public:
     /// @param bytes     of those blocks
     void resume(std::uint32_t index, std::vector<LaneAccount> accounts,
                 std::map<std::uint32_t, LaneCarry> carries, std::uint64_t bytes);
-    /// The capture is over: what comes is thrown away, and what is sealed and unwritten with it (a window's, which is not finished).
+    /// The capture is over: what comes is thrown away, and what is unwritten with it (a window's, which is not finished).
     /// Accounts, names and halves stay for the report.
-    void stop();
+    void stop(DrainBuffers& buffers);
 
     /// Takes what all lanes have committed.
     /// @param fresh_lanes  lanes seen for the first time were made while this agent watched
@@ -52,9 +52,9 @@ public:
     std::size_t pending_bytes() const;
     const std::vector<Block>& sealed() const { return sealed_; }
     /// The sealed blocks have gone to the sink: what they hold is the producer's again. @param kept  what it answered, of each
-    void settle(std::span<const std::uint8_t> kept, std::uint64_t now_ticks);
-    void settle_all(bool kept, std::uint64_t now_ticks) {
-        settle(std::vector<std::uint8_t>(sealed_.size(), kept ? 1 : 0), now_ticks);
+    void settle(DrainBuffers& buffers, std::span<const std::uint8_t> kept, std::uint64_t now_ticks);
+    void settle_all(DrainBuffers& buffers, bool kept, std::uint64_t now_ticks) {
+        settle(buffers, std::vector<std::uint8_t>(sealed_.size(), kept ? 1 : 0), now_ticks);
     }
 
     /// A window begins a new piece, all blocks are in the one before: names are announced again, threads that are gone and halves that
@@ -105,7 +105,6 @@ private:
     std::uint64_t bytes_ = 0;
     std::map<std::uint32_t, LaneCarry> carries_;  ///< of lanes that are not yet adopted
     std::vector<Block> sealed_;
-    std::vector<std::vector<std::uint8_t>> spares_;
     std::uint64_t unknown_records_ = 0;
     std::uint64_t violations_ = 0;
 };

@@ -97,7 +97,7 @@ std::uint64_t drain_lane(ProcessDrainer& drainer, DrainBuffers& buffers, Sink* s
             blocks.push_back(&block);
             bytes += block.data.size();
         }
-        drainer.settle_all(sink == nullptr || sink->blocks(blocks), ticks);
+        drainer.settle_all(buffers, sink == nullptr || sink->blocks(blocks), ticks);
     }
     return bytes;
 }

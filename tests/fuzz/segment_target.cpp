@@ -118,7 +118,7 @@ void Run::write(bool last, bool keeps) {
     std::vector<const agent::Block*> blocks;
     for (const agent::Block& block : drainer_->sealed()) blocks.push_back(&block);
     sink_.keep(keeps);
-    if (!blocks.empty()) drainer_->settle_all(sink_.blocks(blocks), process_.tick());
+    if (!blocks.empty()) drainer_->settle_all(buffers(), sink_.blocks(blocks), process_.tick());
     sink_.check_accounts(drainer_->accounts());
 }
 

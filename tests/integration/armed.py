@@ -142,6 +142,9 @@ def history(workspace, program):
     check(pieces(node), "an armed node has no pieces")
     workspace.ringside("disarm", "--hosts", node.endpoint)
     check(not pieces(node) and not status(workspace, node)["armed"], "disarmed, pieces stay: %s", pieces(node))
+    # What the window had begun to write is nobody's.
+    read, said = trace(workspace, node, "disarmed", "--duration", "200ms")
+    check_exact(job, read.dumps[0], 0, 0)
     arm(workspace, node, "--keep", "1s")
     job.end()
     wait_until("its segment to go", lambda: not node.segments())

@@ -58,7 +58,7 @@ struct Rig {
             schema::DecodedRecord record{};
             while (decoder.next(record)) CHECK(record.words[1] == ++read);
         }
-        drainer->settle_all(true, ticks_now());
+        drainer->settle_all(*buffers, true, ticks_now());
         CHECK(read == written);
         CHECK(segment->violations() == 0);
     }
@@ -122,7 +122,7 @@ TEST_CASE(
     CHECK(rig.segment->collect_taken_back() == cells * schema::kCellBytes - newest);
     schema::release_lane(*lane.header());
     rig.drain();
-    rig.drainer->settle_all(true, ticks_now());
+    rig.drainer->settle_all(*rig.buffers, true, ticks_now());
     CHECK(schema::lane_state(lane.header()->state.load()) == schema::LaneState::kFree);
     CHECK(lane.header()->ring.load() == 0);
     CHECK(rig.segment->real_bytes() == 5);

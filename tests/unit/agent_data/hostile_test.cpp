@@ -42,7 +42,7 @@ struct Rig {
 std::uint64_t drain_once(Rig& rig, ProcessDrainer& drainer) {
     const auto cells = drainer.drain(*rig.buffers, kAll, ticks_now(), true).cells;
     drainer.seal(*rig.buffers, kAll, ticks_now(), true);
-    drainer.settle_all(true, ticks_now());
+    drainer.settle_all(*rig.buffers, true, ticks_now());
     return cells;
 }
 
@@ -328,7 +328,7 @@ TEST_CASE("segment: random words everywhere never crash the reader") {
             drainer.seal(*rig.buffers, kAll, ticks_now(), pass % 2 == 0);
             NamesBatch names;
             drainer.names().take(names);
-            drainer.settle_all(true, ticks_now());
+            drainer.settle_all(*rig.buffers, true, ticks_now());
             static_cast<void>(segment->facts());
         }
         for (const LaneAccount& account : drainer.accounts())
@@ -384,7 +384,7 @@ TEST_CASE("segment: words that a thread changes while they are read never crash 
                 REQUIRE_FALSE(decoder.damaged());
             }
             const std::uint64_t before = drainer.kept();
-            drainer.settle_all(true, ticks_now());
+            drainer.settle_all(*rig.buffers, true, ticks_now());
             REQUIRE(drainer.kept() - before == held);
             static_cast<void>(segment->facts());
         }

@@ -46,7 +46,7 @@ struct Rig {
             }
             CHECK_FALSE(decoder.damaged());
         }
-        drainer.settle_all(true, ticks_now());
+        drainer.settle_all(*buffers, true, ticks_now());
         return records;
     }
     const LaneAccount& account(std::size_t index = 0) { return drainer.accounts().at(index); }

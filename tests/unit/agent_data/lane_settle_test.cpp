@@ -36,7 +36,7 @@ struct Successor {
     std::uint64_t finish(Rig& rig) {
         const auto cells = drainer->drain(*rig.buffers, kAll, ticks_now(), true).cells;
         drainer->seal(*rig.buffers, kAll, ticks_now(), true);
-        drainer->settle_all(true, ticks_now());
+        drainer->settle_all(*rig.buffers, true, ticks_now());
         return cells;
     }
     const LaneAccount& account(std::size_t index = 0) { return drainer->accounts().at(index); }
@@ -60,7 +60,7 @@ TEST_CASE(
     CHECK_FALSE(lane.range(0, 10, 20));
     rig.drainer.seal(*rig.buffers, kAll, 0, false);
     CHECK(tail() == 0);
-    rig.drainer.settle_all(true, ticks_now());
+    rig.drainer.settle_all(*rig.buffers, true, ticks_now());
     CHECK(tail() == 16);
     CHECK(lane.range(0, 10, 20));
     SUBCASE("the capture's instant is not agreed") {
@@ -68,7 +68,7 @@ TEST_CASE(
         CHECK(tail() == 17);
     }
     SUBCASE("the capture is over") {
-        rig.drainer.stop();
+        rig.drainer.stop(*rig.buffers);
         rig.drain();
         CHECK(tail() == 17);
     }
@@ -76,10 +76,53 @@ TEST_CASE(
         rig.drain();
         CHECK(tail() == 16);
         rig.drainer.seal(*rig.buffers, kAll, 0, false);
-        rig.drainer.settle_all(false, ticks_now());
+        rig.drainer.settle_all(*rig.buffers, false, ticks_now());
         CHECK(tail() == 17);
         CHECK(rig.account().lost == 2);
     }
+}
+
+TEST_CASE(
+    "drain: what a disarmed window had begun is in no capture after it, and its cells are the "
+    "producer's again") {
+    Rig rig;
+    FakeLane& lane = rig.fake.add_lane(16);
+    write(lane, 16);
+    CHECK(rig.drain() == 16);
+    CHECK_FALSE(lane.range(0, 10, 20));
+    rig.drainer.stop(*rig.buffers);
+    CHECK(lane.header()->tail.load() == 16);
+    CHECK(rig.drainer.pending_bytes() == 0);
+    rig.drainer.start(0);
+    lane.range(0, 30, 40);
+    rig.drain();
+    const auto records = rig.take(true);
+    REQUIRE(records.size() == 1);
+    CHECK(records[0].words[1] == 30);
+    CHECK(rig.account().kept == 1);
+}
+
+TEST_CASE("drain: buffers of written blocks are used again, have a bound together, and go") {
+    Rig rig;
+    FakeLane& lane = rig.fake.add_lane(4096);
+    write(lane, 4096);
+    rig.drain();
+    rig.take();
+    SpareBuffers& spares = rig.buffers->spares;
+    const std::size_t one = spares.bytes();
+    CHECK(one > 4096);
+    write(lane, 1);
+    rig.drain();
+    CHECK(spares.bytes() == 0);
+    rig.take();
+    CHECK(spares.bytes() == one);
+    for (int i = 0; i < 1000; ++i) spares.give(std::vector<std::uint8_t>(one));
+    CHECK(spares.bytes() > SpareBuffers::kMostBytes / 2);
+    CHECK(spares.bytes() <= SpareBuffers::kMostBytes);
+    CHECK(spares.take().empty());
+    spares.release();
+    CHECK(spares.bytes() == 0);
+    CHECK(spares.take().capacity() == 0);
 }
 
 TEST_CASE("drain: a lane whose account alone has changed says so in a block without records") {
@@ -206,7 +249,7 @@ TEST_CASE("drain: what was taken before a successor and written nowhere is lost 
     write(lane, 7);
     rig.drain();
     rig.drainer.seal(*rig.buffers, kAll, 0, false);
-    rig.drainer.settle_all(false, ticks_now());
+    rig.drainer.settle_all(*rig.buffers, false, ticks_now());
     write(lane, 3);
     Successor next(rig);
     CHECK(next.finish(rig) == 3);

@@ -265,7 +265,7 @@ TEST_CASE(
     second.rpc_end(40, 2);
     rig.drain();
     rig.drainer.seal(*rig.buffers, kAll, 0, false);
-    rig.drainer.settle_all(false, ticks_now());
+    rig.drainer.settle_all(*rig.buffers, false, ticks_now());
     const auto& halves = rig.drainer.halves().halves();
     REQUIRE(halves.size() == 2);
     CHECK(halves[0].ended);

@@ -123,7 +123,7 @@ TEST_CASE("lane: what it said it wrote before its cells were cut off is lost, an
     REQUIRE(::truncate(fake.path().c_str(), kFirstCells) == 0);
     drainer.drain(*buffers, kAll, ticks_now(), true);
     drainer.seal(*buffers, kAll, ticks_now(), true);
-    drainer.settle_all(true, ticks_now());
+    drainer.settle_all(*buffers, true, ticks_now());
     CHECK((*segment)->broken());
     CHECK(drainer.kept() == 100);
     CHECK(drainer.lost() == 7);
