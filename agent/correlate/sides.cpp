@@ -99,7 +99,8 @@ std::int64_t Sides::wait_ns(std::uint32_t node, std::uint32_t worker) const {
 
 RpcState Sides::state_of(const OpenHalf& half) const {
     const std::vector<Peer>& peers = workers_[half.peer].processes;
-    if (names_rank(half.peer)) return half.server ? received_state(peers) : sent_state(half, peers);
+    if (names_rank(half.peer))
+        return half.server ? received_state(half, peers) : sent_state(half, peers);
     const bool died = std::any_of(peers.begin(), peers.end(),
                                   [&](const Peer& peer) { return died_before(half, peer); });
     if (died) return RpcState::Orphan;
@@ -119,8 +120,10 @@ RpcState Sides::client_state(const OpenHalf& half, const std::vector<Peer>& peer
     if (half.status == schema::RpcStatus::kPeerGone && half.ended()) return RpcState::Orphan;
     // Still open when the capture stopped: the request may be on its way. A caller that died is no longer waiting.
     if (!half.ended() && !processes_[half.process].end_ns) return RpcState::Cut;
-    const bool recorded = std::any_of(peers.begin(), peers.end(),
-                                      [&](const Peer& peer) { return began_recorded(half, peer); });
+    const std::int64_t over_ns = half.ended() ? half.end_ns : *processes_[half.process].end_ns;
+    const bool recorded = std::any_of(peers.begin(), peers.end(), [&](const Peer& peer) {
+        return began_recorded(half, peer) && is_recorded_at(over_ns, half, peer);
+    });
     return recorded ? RpcState::Orphan : RpcState::Cut;
 }
 
@@ -129,6 +132,13 @@ bool Sides::began_recorded(const OpenHalf& half, const Peer& peer) const {
     const std::uint32_t node = processes_[peer.process].node;
     return peer.recorded &&
            half.begin_ns - bounds_.between(half.node, node) >= recordings_[node].start_ns;
+}
+
+/// Whether the other side's recording was not over at this time of the half's node: one may be stopped before the others.
+bool Sides::is_recorded_at(std::int64_t ns, const OpenHalf& half, const Peer& peer) const {
+    const std::uint32_t node = processes_[peer.process].node;
+    return peer.recorded &&
+           later(ns, bounds_.between(half.node, node)) <= recordings_[node].stop_ns;
 }
 
 /// A message that nobody was seen to receive lies where it was sent to, or is on its way, for as long as somebody there may still ask for it.
@@ -151,16 +161,18 @@ bool Sides::never_received(const OpenHalf& half, const Peer& peer) const {
 }
 
 /// A message may lie for as long as its receiver likes: only who was recorded from the first instruction on has surely sent it inside the capture.
-RpcState Sides::received_state(const std::vector<Peer>& peers) const {
+RpcState Sides::received_state(const OpenHalf& half, const std::vector<Peer>& peers) const {
     const bool seen = std::any_of(peers.begin(), peers.end(), [&](const Peer& peer) {
-        return peer.recorded && recordings_[processes_[peer.process].node].start_ns == kAlways;
+        return recordings_[processes_[peer.process].node].start_ns == kAlways &&
+               is_recorded_at(half.ended() ? half.end_ns : half.begin_ns, half, peer);
     });
     return seen ? RpcState::Orphan : RpcState::Cut;
 }
 
 RpcState Sides::server_state(const OpenHalf& half, const std::vector<Peer>& peers) const {
     for (const Peer& peer : peers) {
-        if (peer.recorded && made_inside(half, peer)) return RpcState::Orphan;
+        if (is_recorded_at(half.begin_ns, half, peer) && made_inside(half, peer))
+            return RpcState::Orphan;
     }
     return RpcState::Cut;
 }

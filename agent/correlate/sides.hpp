@@ -77,9 +77,10 @@ private:
     RpcState client_state(const OpenHalf& half, const std::vector<Peer>& peers) const;
     RpcState server_state(const OpenHalf& half, const std::vector<Peer>& peers) const;
     RpcState sent_state(const OpenHalf& half, const std::vector<Peer>& peers) const;
-    RpcState received_state(const std::vector<Peer>& peers) const;
+    RpcState received_state(const OpenHalf& half, const std::vector<Peer>& peers) const;
     bool never_received(const OpenHalf& half, const Peer& peer) const;
     bool began_recorded(const OpenHalf& half, const Peer& peer) const;
+    bool is_recorded_at(std::int64_t ns, const OpenHalf& half, const Peer& peer) const;
     bool died_before(const OpenHalf& half, const Peer& peer) const;
     bool made_inside(const OpenHalf& half, const Peer& peer) const;
 

@@ -155,6 +155,9 @@ TEST_SUITE("unit") {
         CHECK(only_state(nodes) == RpcState::Cut);
         nodes[kSender].start_ticks = 0;
         CHECK(only_state(nodes) == RpcState::Orphan);
+        nodes[kSender].stop_ticks = 11 * kMs;  // before the others: sent since
+        CHECK(only_state(nodes) == RpcState::Cut);
+        nodes[kSender].stop_ticks = 1000 * kMs;
         nodes[kSender].halves_complete = false;
         CHECK(only_state(nodes) == RpcState::Cut);
     }

@@ -47,6 +47,8 @@ public:
             if (n > 0) made.clock.offset_ns += between(-bounds_[n], bounds_[n]);
             if (n > 0 && chance(kind_.unmeasured)) made.clock.bound_ns = INT64_MAX;
             if (chance(0.3)) made.start_ticks = 0;
+            if (chance(0.2))
+                made.stop_ticks = static_cast<std::uint64_t>(between(1, kind_.over_ns));
             for (std::uint32_t p = 0, processes = below(3) + 1; p < processes; ++p) {
                 ProcessOutcome outcome =
                     process(p, {worker(n, p), rank(static_cast<std::uint32_t>(workers_.size()))});

@@ -241,10 +241,18 @@ private:
 
     /// Received, and whoever sent it was recorded from the first instruction on.
     bool message_of_nobody(HalfIndex at) const {
+        const std::int64_t until = half(at).ended ? end(at) : begin(at);
         for (const auto& [node, peer] : named(half(at).peer)) {
-            if (recorded(node, *peer) && nodes_[node].start_ticks == 0) return true;
+            if (recorded(node, *peer) && nodes_[node].start_ticks == 0 &&
+                !past_stop(node, sum(until, bound(at.node, node))))
+                return true;
         }
         return false;
+    }
+
+    /// Whether a node that may have been stopped before the others was not recorded any more.
+    bool past_stop(std::uint32_t node, std::int64_t ns) const {
+        return nodes_[node].stop_ticks != 0 && ns > told(node, nodes_[node].stop_ticks);
     }
 
     bool is_orphan(HalfIndex at) const {
@@ -266,6 +274,10 @@ private:
             const NodeCapture& there = nodes_[node];
             const std::int64_t began = there.node_clock().leader_ns(Ticks{there.start_ticks}).value;
             const std::int64_t slack = bound(at.node, node);
+            const std::int64_t until = own.server  ? begin(at)
+                                       : own.ended ? end(at)
+                                                   : told(at.node, process(at)->end_ticks);
+            if (past_stop(node, sum(until, slack))) continue;
             if (there.start_ticks == 0) return true;
             if (!own.server && begin(at) - slack >= began) return true;
             if (own.server && earlier_call(node, *peer, begin(at) + slack, own.wire_id))

@@ -176,6 +176,38 @@ TEST_SUITE("unit") {
         CHECK(joined(nodes).counts.orphans == 1);
     }
 
+    TEST_CASE(
+        "join: a call that its peer's node, stopped before the others, may not have seen is cut") {
+        auto nodes = two_nodes(0, 100'000);
+        nodes[1].stop_ticks = 20 * kMs;
+        nodes[0].halves.push_back(client("worker0", "worker1", 0, 18 * kMs, 20 * kMs - 50'000));
+        CHECK(joined(nodes).counts.cut == 1);
+        nodes[0].halves[0].end_ticks = 20 * kMs - 150'000;
+        CHECK(joined(nodes).counts.orphans == 1);
+        // Its caller died in it: by then it was over.
+        nodes[0].halves[0].ended = false;
+        nodes[0].processes[0] = killed(nodes[0].processes[0], 30 * kMs);
+        CHECK(joined(nodes).counts.cut == 1);
+        nodes[0].processes[0].end_ticks = 19 * kMs;
+        CHECK(joined(nodes).counts.orphans == 1);
+    }
+
+    TEST_CASE("join: a request served after its caller's node was stopped is cut") {
+        auto nodes = two_nodes(0, 100'000);
+        nodes[0].stop_ticks = 20 * kMs;
+        nodes[0].halves.push_back(client("worker0", "worker1", 42, 4 * kMs, 6 * kMs));
+        nodes[1].halves.push_back(server("worker1", "worker0", 42, 5 * kMs, 5 * kMs + 1));
+        nodes[1].halves.push_back(server("worker1", "worker0", 43, 20 * kMs, 21 * kMs));
+        SUBCASE("numbers tell that it was made later") {}
+        SUBCASE("from the first instruction on") {
+            nodes[0].start_ticks = 0;
+        }
+        CHECK(joined(nodes).counts.cut == 1);
+        CHECK(joined(nodes).counts.orphans == 0);
+        nodes[1].halves[1].begin_ticks = 19 * kMs;
+        CHECK(joined(nodes).counts.orphans == 1);
+    }
+
     TEST_CASE("join: a call that begins within the bound of its peer's start is cut") {
         auto nodes = two_nodes(0, 100'000);
         nodes[1].start_ticks = 10 * kMs;
