@@ -35,6 +35,16 @@ schema::Result<void> check_iterations(const IterationWish& wish) {
                      std::to_string(kMostIterations) + " of both, the second from 1 on"};
 }
 
+/// Of a capture that is over: nobody gets any further.
+IterationProgress progress_at_end(const CaptureReport& report) {
+    IterationProgress progress;
+    for (const ProcessReport& process : report.processes) {
+        if (!process.iterations || process.iterations->beside) continue;
+        ++(process.iterations->count >= process.iterations->asked ? progress.done : progress.ended);
+    }
+    return progress;
+}
+
 }  // namespace
 
 std::string capture_name(std::uint64_t capture_id) {
@@ -86,8 +96,11 @@ schema::Result<fbs::PrepareReplyT> NodeService::prepare(const fbs::PrepareReques
 schema::Result<fbs::IterationsReplyT> NodeService::iterations(
     const fbs::IterationsRequestT& request) {
     auto progress = engine_.iterations(request.capture_id);
-    if (!progress) return progress.error();
-    return iterations_reply(*progress);
+    if (progress) return iterations_reply(*progress);
+    // It has ended here before its leader asked for its end.
+    const std::lock_guard lock(mutex_);
+    if (!last_ || last_->report.id != request.capture_id) return progress.error();
+    return iterations_reply(progress_at_end(last_->report));
 }
 
 /// The engine waits for the instant and reckons with it: nobody may make it wait for a year, nor overflow.

@@ -40,6 +40,7 @@ public:
     /// @errors Usage: the name; what Engine::prepare says
     schema::Result<fbs::PrepareReplyT> prepare(const fbs::PrepareRequestT& request);
     schema::Result<void> begin(const fbs::BeginRequestT& request);
+    /// Of the capture that ended last too: nobody there is under way any more.
     /// @errors what Engine::iterations says
     schema::Result<fbs::IterationsReplyT> iterations(const fbs::IterationsRequestT& request);
     /// Asked again about the capture that was stopped last, it answers again.

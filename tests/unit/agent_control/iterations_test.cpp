@@ -172,6 +172,35 @@ TEST_SUITE("unit") {
         CHECK_FALSE(b.engine.status().capturing);
     }
 
+    TEST_CASE("trace by iterations: a node that was cut short is not waited for") {
+        const Folder folder;
+        Agent a(folder, "a"), b(folder, "b");
+        IterationProgress done, behind;
+        done.done = 1;
+        behind.under_way = 1;
+        behind.least = 3;
+        a.engine.iterations_to_tell = {done};
+        b.engine.iterations_to_tell = {behind};
+        b.engine.processes_to_give = {process_with(2, {"step", 5, 3, 1, 10, 20, false}),
+                                      process_with(3, {"", 5, 0, 0, 10, 20, true})};
+        a.serve();
+        b.serve();
+        fbs::TraceRequestT request = request_for(5, 600'000);
+        request.peers = {b.endpoint};
+        bool cut = false;
+        TraceHooks hooks;
+        hooks.progress = [&](const fbs::ProgressT& progress) {
+            if (cut || !progress.text.starts_with("iterations 3 of 5")) return;
+            cut = true;
+            CHECK(b.server->service().end_early(progress.capture_id, "a test wants it"));
+        };
+        const auto reply = traced(a, request, hooks);
+        REQUIRE(reply);
+        CHECK(cut);
+        CHECK(reply->nodes.at(1)->error.find("a test wants it") != std::string::npos);
+        CHECK(reply->verdicts.at(0)->reason.find("3 of 5 iterations of step") != std::string::npos);
+    }
+
     TEST_CASE("trace by iterations: Ctrl-C ends it early, too") {
         const Folder folder;
         Agent a(folder, "a");
