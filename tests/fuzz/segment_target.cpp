@@ -95,7 +95,7 @@ void Run::attach() {
 }
 
 void Run::capture(bool begins) {
-    if (!begins) return drainer_->stop();
+    if (!begins) return drainer_->stop(buffers());
     sink_.restart();
     drainer_->start(0);
 }
