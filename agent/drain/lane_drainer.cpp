@@ -141,7 +141,7 @@ std::uint32_t LaneDrainer::take(DrainScope& scope, std::uint32_t count, bool mor
     std::uint64_t outside = 0, damaged = 0;
     const bool plain = scope.keeping && !scope.iterations.watches_ranges();
     while (at < count) {
-        if (block_open_ && plain && position + at == last_) [[likely]] {
+        if (encoder_ && plain && position + at == last_) [[likely]] {
             at += keep_plain(scope, words + std::size_t{at} * kWords, count - at, out);
             if (at == count) break;
         }
@@ -186,6 +186,7 @@ std::uint32_t LaneDrainer::keep_plain(const DrainScope& scope, const std::uint64
     std::uint8_t* end = out;
     std::uint32_t at = 0, records = 0;
     std::uint64_t earliest = earliest_;
+    schema::BlockEncoder& encoder = *encoder_;
     while (at < count) {
         const std::uint64_t* record = words + std::size_t{at} * kWords;
         const auto shape = static_cast<std::uint32_t>(record[0] & 0xffffff);
@@ -195,7 +196,7 @@ std::uint32_t LaneDrainer::keep_plain(const DrainScope& scope, const std::uint64
             !scope.names.used(static_cast<std::uint32_t>(record[0] >> 32)) ||
             (cells == kOperatorCells && !shapes_known(scope, record)))
             break;
-        end = encoder_.record(record, end);
+        end = encoder.record(record, end);
         earliest = std::min(earliest, record[1]);
         at += cells;
         ++records;
@@ -210,21 +211,20 @@ std::uint32_t LaneDrainer::keep_plain(const DrainScope& scope, const std::uint64
 
 void LaneDrainer::keep(DrainScope& scope, const Unit& unit, std::uint64_t position,
                        std::uint8_t*& out) {
-    if (!block_open_) [[unlikely]] {
+    if (!encoder_) [[unlikely]] {
         static_cast<void>(account(scope));
-        block_open_ = true;
         data_ = scope.buffers.spares.take();
         block_context_ = context_;
         base_ticks_ = unit.record[1];
-        encoder_ = schema::BlockEncoder(base_ticks_);
+        encoder_ = std::make_unique<schema::BlockEncoder>(base_ticks_);
         earliest_ = ~0ull;
         first_ = last_ = position;
     }
     earliest_ = std::min(earliest_, unit.record[1]);
     if (position != last_) out = schema::BlockEncoder::pad(position - last_, out);
     if (unit.record != unit.first) [[unlikely]]
-        out = encoder_.record(unit.first, out);
-    out = encoder_.record(unit.record, out);
+        out = encoder_->record(unit.first, out);
+    out = encoder_->record(unit.record, out);
     last_ = position + unit.cells;
     ++records_;
     scope.names.use(scope.segment, unit.header.name.value);

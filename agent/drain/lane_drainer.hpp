@@ -166,8 +166,7 @@ private:
         ending_;  ///< the state word of a released lane that is to be given back
 
     // the block under construction
-    bool block_open_ = false;
-    schema::BlockEncoder encoder_{0};
+    std::unique_ptr<schema::BlockEncoder> encoder_;  ///< null: there is none; 8 KiB
     std::vector<std::uint8_t> data_;
     LaneContext block_context_;
     std::uint64_t base_ticks_ = 0;

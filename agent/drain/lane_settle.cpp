@@ -71,9 +71,9 @@ void LaneDrainer::settled(const Block& block, MappedSegment& segment) {
 }
 
 void LaneDrainer::stop(MappedSegment& segment) {
-    block_open_ = false;
     records_ = 0;
     data_ = {};
+    encoder_.reset();
     if (held_cells() != 0 && unsettled_ == 0) release_to(reader_.position(), segment);
 }
 
@@ -86,7 +86,7 @@ bool LaneDrainer::has_news(const DrainScope& scope) const {
 void LaneDrainer::seal(DrainScope& scope, bool last) {
     if (!scope.keeping) return;
     if (last) close_gap(scope);
-    const bool must = block_open_ || has_news(scope);
+    const bool must = encoder_ || has_news(scope);
     std::vector<OpenRange> open;
     if (must || last) {
         static_cast<void>(scope.segment.open_stack(lane_, open));
@@ -113,11 +113,11 @@ Block LaneDrainer::make_block(DrainScope& scope, std::vector<OpenRange> open) {
     block.lane = {index_, generation_};
     block.thread = thread_;
     block.last = reader_.position();
-    block.first = block_open_ ? first_ : block.last;
-    block.base_ticks = block_open_ ? base_ticks_ : scope.now_ticks;
-    block.earliest_ticks = block_open_ ? earliest_ : ~0ull;
+    block.first = encoder_ ? first_ : block.last;
+    block.base_ticks = encoder_ ? base_ticks_ : scope.now_ticks;
+    block.earliest_ticks = encoder_ ? earliest_ : ~0ull;
     block.records = records_;
-    block.context = block_open_ ? block_context_ : context_;
+    block.context = encoder_ ? block_context_ : context_;
     block.end_context = context_;
     told_ = {records_known_ ? records_base_ + delivered_ : LaneTally::kUnknown,
              dropped_,
@@ -128,7 +128,7 @@ Block LaneDrainer::make_block(DrainScope& scope, std::vector<OpenRange> open) {
     block.tally = told_;
     block.data = std::move(data_);
     data_.clear();
-    block_open_ = false;
+    encoder_.reset();
     records_ = 0;
     return block;
 }
