@@ -1,5 +1,7 @@
 // What a lane gives back and to whom: blocks are sealed, and once the sink has them their cells are the producer's; a lane whose thread
 // has gone is the process's again; and a successor goes on where the last block of an agent that died ends.
+#include <utility>
+
 #include "agent/drain/lane_drainer.hpp"
 
 namespace ringside::agent {
@@ -71,6 +73,8 @@ void LaneDrainer::settled(const Block& block, MappedSegment& segment) {
 }
 
 void LaneDrainer::stop(MappedSegment& segment) {
+    // Nobody can say any more how much of it was that capture's.
+    if (std::exchange(gap_, false)) records_known_ = false;
     records_ = 0;
     data_ = {};
     encoder_.reset();

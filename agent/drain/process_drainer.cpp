@@ -21,6 +21,7 @@ void ProcessDrainer::start(std::uint32_t index) {
     accounts_.clear();
     forgotten_kept_ = forgotten_lost_ = bytes_ = 0;
     sealed_.clear();
+    carries_.clear();
     unknown_records_ = 0;
     for (const auto& lane : lanes_) {
         if (lane) lane->start();
@@ -123,6 +124,7 @@ std::size_t ProcessDrainer::pending_bytes() const {
 
 void ProcessDrainer::stop(DrainBuffers& buffers) {
     keeping_ = false;
+    carries_.clear();
     iterations_.stop();
     settle_all(buffers, false, 0);
     if (segment_ == nullptr) return;

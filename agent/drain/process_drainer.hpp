@@ -34,7 +34,7 @@ public:
     void resume(std::uint32_t index, std::vector<LaneAccount> accounts,
                 std::map<std::uint32_t, LaneCarry> carries, std::uint64_t bytes);
     /// The capture is over: what comes is thrown away, and what is unwritten with it (a window's, which is not finished).
-    /// Accounts, names and halves stay for the report.
+    /// Sums, names and halves stay until the next one takes it in: whoever asks after processes is told of them.
     void stop(DrainBuffers& buffers);
 
     /// Takes what all lanes have committed.

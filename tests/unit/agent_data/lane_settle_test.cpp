@@ -291,3 +291,41 @@ TEST_CASE("drain: a lane whose thread ended under two agents has one account, an
     REQUIRE(next.drainer->accounts().size() == 2);
     CHECK(next.account(1).kept == 3);
 }
+
+TEST_CASE("drain: where a dead agent's blocks end is of use to its own capture alone") {
+    Rig rig;
+    FakeLane &lane = rig.fake.add_lane(64), &later = rig.fake.add_lane(64);
+    LaneAccount account;
+    account.lane = {1, schema::lane_generation(later.header()->state.load())};
+    // The capture ends before the lane has been looked at.
+    rig.drainer.resume(0, {account}, {{1, {account.lane, 0, 0, {}, {}, 0}}}, 0);
+    rig.drainer.stop(*rig.buffers);
+    rig.drainer.start(0);
+    write(lane, 3);
+    write(later, 5);
+    rig.drain();
+    rig.take();
+    REQUIRE(rig.drainer.accounts().size() == 2);
+    CHECK(rig.account(0).kept == 3);
+    CHECK(rig.account(1).kept == 5);
+}
+
+TEST_CASE("drain: what a dead agent took is not counted as the next capture's loss") {
+    Rig rig;
+    FakeLane& lane = rig.fake.add_lane(64);
+    write(lane, 10);
+    rig.drain();
+    rig.take();
+    rig.drainer.stop(*rig.buffers);
+    write(lane, 5);
+    rig.drain();
+    Successor successor(rig);
+    // Its lane has gone bad before anybody could look: the capture ends without its last word.
+    CHECK(successor.drainer->drain(*rig.buffers, kAll, ticks_now(), true).cells == 0);
+    successor.drainer->stop(*rig.buffers);
+    successor.drainer->start(0);
+    write(lane, 3);
+    CHECK(successor.finish(rig) == 3);
+    CHECK(successor.account().kept == 3);
+    CHECK(successor.account().lost == 0);
+}
