@@ -21,8 +21,8 @@ std::vector<LaneLoss> LossLog::within(std::uint64_t start, std::uint64_t stop) c
 
 ProcessCounters LossLog::at(std::uint32_t process, std::uint64_t ticks) const {
     const auto notes = processes_.find(process);
-    if (notes == processes_.end() || notes->second.empty()) return {};
-    ProcessCounters counters = notes->second.front().counters;
+    if (notes == processes_.end()) return {};
+    ProcessCounters counters{};
     for (const Note& note : notes->second) {
         if (note.ticks > ticks) break;
         counters = note.counters;

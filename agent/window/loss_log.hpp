@@ -39,7 +39,7 @@ public:
 
     /// What lanes lost in times that touch [start, stop].
     std::vector<LaneLoss> within(std::uint64_t start, std::uint64_t stop) const;
-    /// A process's counters at an instant: the last note before it, else the first one.
+    /// A process's counters at an instant: the last note before it, else nothing: the window took it in later, and counts from then on.
     ProcessCounters at(std::uint32_t process, std::uint64_t ticks) const;
 
     /// Nobody will ask for what was before.

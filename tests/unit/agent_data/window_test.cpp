@@ -298,7 +298,7 @@ TEST_CASE("loss log: a range gets the losses that touch it, and the counters as 
     CHECK(log.within(0, 99).empty());
     CHECK(log.within(150, 250).size() == 1);
     CHECK(log.within(200, 300).size() == 2);
-    CHECK(log.at(1, 50).losses[0] == 1);
+    CHECK(log.at(1, 50).losses[0] == 0);
     CHECK(log.at(1, 199).losses[0] == 1);
     CHECK(log.at(1, 200).losses[0] == 5);
     CHECK(log.at(2, 200).losses[0] == 0);
