@@ -165,6 +165,7 @@ void Relay::run() {
         if (flow_->has_room()) pass_back();
         go_on_with_clocks();
     }
+    refuse_clocks();
     over_.store(true, std::memory_order_release);
 }
 
@@ -283,6 +284,18 @@ void Relay::go_on_with_clocks() {
     if (!sweep_->over()) return;
     sweep_.reset();
     tell(pack(sweep_for_, std::move(clocks_)));
+}
+
+/// Nobody is left without an answer by a relay's end. Nothing is asked of it any more.
+void Relay::refuse_clocks() {
+    const fbs::ErrorReplyT ended = error_reply(
+        {ErrorCode::kRefused, "measure the nodes' clocks: this relay to them has ended meanwhile"});
+    if (sweep_) tell(pack(sweep_for_, fbs::ErrorReplyT(ended)));
+    const std::lock_guard lock(mutex_);
+    for (const fbs::MessageT& message : inbox_) {
+        if (message.content.type == fbs::Content::RelayClocksRequest)
+            tell(pack(message.id, fbs::ErrorReplyT(ended)));
+    }
 }
 
 }  // namespace ringside::agent

@@ -71,6 +71,7 @@ private:
     void pass_back();
     bool is_own_ping(const PeerLinks::Frame& frame, Nanoseconds received);
     void go_on_with_clocks();
+    void refuse_clocks();
     void tell(MessageBytes bytes);
 
     NodeService& service_;

@@ -139,6 +139,25 @@ TEST_SUITE("unit") {
         CHECK(reply->over.find("no relay is open") != std::string::npos);
     }
 
+    TEST_CASE("relay: who has clocks measured is answered when it ends before they are") {
+        const Folder folder;
+        Agent relay(folder, "relay");
+        relay.serve();
+        zmq::context_t context;
+        zmq::socket_t mute(context, zmq::socket_type::router);
+        mute.set(zmq::sockopt::linger, 0);
+        mute.bind(ipc_endpoint(folder, "mute"));
+        ByHand leader(relay.endpoint);
+        auto opened = leader.open({ipc_endpoint(folder, "mute")});
+        REQUIRE(content_as<fbs::RelayOpenReplyT>(opened) != nullptr);
+        leader.say(fbs::RelayClocksRequestT{});
+        leader.say(fbs::RelayOpenRequestT{});  // none any more
+        auto one = leader.hear(), other = leader.hear();
+        auto& clocks = content_as<fbs::RelayOpenReplyT>(one) != nullptr ? other : one;
+        CHECK(code_of(clocks) == ErrorCode::kRefused);
+        CHECK(clocks.id == opened.id + 1);
+    }
+
     TEST_CASE("relay: what is none of a trace's questions is not passed on") {
         const Folder folder;
         Agent relay(folder, "relay"), node(folder, "node");
