@@ -82,7 +82,18 @@ Result<ArmReport> EngineImpl::arm(const ArmRequest& request) {
     return ArmReport{false, attach_report(request.attach_timeout), window_report()};
 }
 
+/// Its word is off, and shims are waited for: nothing is cut out of it any more, nothing about it changes.
+bool EngineImpl::is_disarming() const {
+    return window() != nullptr && capture_->phase() == Capture::Phase::kDraining;
+}
+
+Error EngineImpl::disarming(const std::string& action) const {
+    return {ErrorCode::kRefused, action + " on node " + options_.node +
+                                     ": the window there is being disarmed; ask again in a second"};
+}
+
 Result<ArmReport> EngineImpl::change_window(const ArmRequest& request) {
+    if (is_disarming()) return disarming("arm a window");
     const bool same = request.pids == armed_.pids && request.source_mask == armed_.source_mask &&
                       request.options == armed_.options;
     if (!same) {
@@ -134,8 +145,13 @@ Result<DisarmReport> EngineImpl::disarm() {
         return report;
     }
     report.window = window_report();
+    if (is_disarming()) {
+        const std::uint64_t begun = window()->begun_ticks();
+        passed_.wait(turn.lock(),
+                     [&] { return window() == nullptr || window()->begun_ticks() != begun; });
+        return report;
+    }
     wait_until_let_go(turn.lock());
-    if (window() == nullptr) return report;
     window()->remove();
     end_capture();
     table_.forget_removed();
@@ -179,6 +195,7 @@ Result<PrepareReport> EngineImpl::prepare_excerpt(Turn& turn, const CaptureReque
                                               " runs there; wait for its end or stop it"};
     }
     if (!excerpt_) {
+        if (is_disarming()) return disarming("start " + capture_text(request.id));
         if (auto fits = check_armed_for(request); !fits) return fits.error();
         find(now_ticks());
         if (auto known = check_selection("start " + capture_text(request.id), request.selection);
@@ -204,7 +221,6 @@ void EngineImpl::include_in_excerpt(TrackedProcess& process) {
         return;
     if (!excerpt_->choice.means(process.id, process.candidate()) || !reaches(process)) return;
     excerpt_->excerpt.include(Capture::facts_of(process));
-    process.iterations.reset();
     // What has been drained before can't be looked at any more.
     process.drainer.iterations().start(excerpt_->request.iterations,
                                        std::max(excerpt_->excerpt.range().start, drained_until_));
@@ -254,9 +270,8 @@ Result<CaptureReport> EngineImpl::stop_excerpt(Turn& turn, Nanoseconds stop_node
                                   : 0;
     wait_until_node(turn.lock(), {calibration_.node_ns({stop}).value + late});
     CaptureReport report;
-    DumpFooter footer = cut_excerpt(report);
-    std::vector<Half> halves = std::move(halves_);
-    halves_.clear();
+    std::vector<Half> halves;
+    DumpFooter footer = cut_excerpt(report, halves);
     excerpt.mark_end();
     const auto losses = window()->losses().within(excerpt.range().start, excerpt.range().stop);
     // The copy takes its time; the drain goes on.
@@ -286,7 +301,7 @@ Result<CaptureReport> EngineImpl::stop_excerpt(Turn& turn, Nanoseconds stop_node
     turn.lock().lock();
     add_unseen(excerpt_->request.selection, report.processes);
     report.left_out = excerpt_->choice.left_out();
-    halves_ = std::move(halves);
+    halves_ = std::make_shared<const std::vector<Half>>(std::move(halves));
     last_ = std::move(report);
     window()->hold(~0ull);
     excerpt_.reset();
@@ -296,7 +311,7 @@ Result<CaptureReport> EngineImpl::stop_excerpt(Turn& turn, Nanoseconds stop_node
 
 /// The last look at everything that the range may hold: drained, told and counted as it is now.
 /// @return the footer without its lanes; processes and halves bear the window's indices
-DumpFooter EngineImpl::cut_excerpt(CaptureReport& report) {
+DumpFooter EngineImpl::cut_excerpt(CaptureReport& report, std::vector<Half>& halves) {
     const std::uint64_t now = now_ticks();
     find(now);
     bury(now);
@@ -312,7 +327,6 @@ DumpFooter EngineImpl::cut_excerpt(CaptureReport& report) {
     footer.start_ticks = range.start;
     footer.stop_ticks = range.stop;
     footer.record_cost_ns = record_cost_ns_;
-    halves_.clear();
     for (const auto& process : table_.all()) {
         const auto index = excerpt.index_of(process->index);
         if (!process->in_capture || !index) continue;
@@ -335,12 +349,13 @@ DumpFooter EngineImpl::cut_excerpt(CaptureReport& report) {
                                     std::move(open)});
         process->drainer.iterations().stop();
         report.processes.push_back(report_process(*process, true));
+        process->iterations.reset();  // this trace's, the window goes on
         report.processes.back().lost = passed_over(losses);
         if (!process->ending) report.processes.back().end_ticks = range.stop;
         for (const RawHalf& raw : process->drainer.halves().halves()) {
             if (!range.contains(raw.begin_ticks)) continue;
-            halves_.push_back(told_half(raw, process->index, process->drainer.names()));
-            if (raw.ended && raw.end_ticks > range.stop) halves_.back().ended = false;
+            halves.push_back(told_half(raw, process->index, process->drainer.names()));
+            if (raw.ended && raw.end_ticks > range.stop) halves.back().ended = false;
         }
     }
     report.id = excerpt_->request.id;
@@ -358,6 +373,7 @@ DumpFooter EngineImpl::cut_excerpt(CaptureReport& report) {
 void EngineImpl::forget_aged() {
     if (window() == nullptr) return;
     table_.forget_removed_before(window()->needed_from(), [this](const TrackedProcess& process) {
+        if (!process.in_capture) return;  // its index is another's, its sums are a capture's before
         window()->losses().forget(process.index);
         add(ended_, process);
     });

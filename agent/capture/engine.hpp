@@ -151,6 +151,9 @@ struct Half {
     std::uint64_t wire_id = 0;
 };
 
+/// They are many: one copy, for all who ask.
+using Halves = std::shared_ptr<const std::vector<Half>>;
+
 struct SourceReport {
     schema::SourceId id;
     schema::SourceLevel level;
@@ -297,8 +300,8 @@ public:
     virtual Result<IterationProgress> iterations(std::uint64_t capture_id) const = 0;
     /// Waits for the instant, turns the word off, drains every lane, writes the footer, renames the dump to its final name.
     virtual Result<CaptureReport> stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) = 0;
-    /// The halves of the capture last stopped.
-    virtual std::vector<Half> halves(std::uint64_t capture_id) const = 0;
+    /// The halves of the capture last stopped. @return null: that is another one
+    virtual Halves halves(std::uint64_t capture_id) const = 0;
 
     /// Keeps a window from now on. Armed already: changes its bounds.
     /// @errors Refused: a capture runs, or other processes, sources or options are asked for than it was armed with; Usage: no room

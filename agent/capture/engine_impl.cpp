@@ -115,7 +115,6 @@ void EngineImpl::start(std::unique_ptr<Capture> capture) {
             process->segment->set_selected(true);
     }
     capture_ = std::move(capture);
-    halves_.clear();
     ControlOrder order;
     order.selected_only = capture_->selects_some();
     order.source_mask = capture_->request().source_mask;
@@ -257,10 +256,11 @@ CaptureReport EngineImpl::finish_capture() {
     decide_again(capture_->choice());
     CaptureReport report = capture_->finish(table_.all(), now, record_cost_ns_);
     add_unseen(capture_->request().selection, report.processes);
-    collect_halves();
+    halves_ = collect_halves();
     end_capture();
     // The dump has its name; before the note goes, so that whoever comes after a kill in between does not copy them again.
-    if (window_found_ && report.complete) remove_pieces(table_.directory().descriptor());
+    if (std::exchange(window_found_, false) && report.complete)
+        remove_pieces(table_.directory().descriptor());
     remove_note(table_.directory().path());
     return report;
 }
@@ -271,18 +271,19 @@ CaptureNote EngineImpl::note_of(const CaptureRequest& request, bool from_start) 
             request.selection, from_start,        request.compress};
 }
 
-void EngineImpl::collect_halves() {
-    halves_.clear();
+Halves EngineImpl::collect_halves() const {
+    std::vector<Half> halves;
     for (const auto& process : table_.all()) {
         if (!process->in_capture) continue;
         for (const RawHalf& raw : process->drainer.halves().halves())
-            halves_.push_back(told_half(raw, process->index, process->drainer.names()));
+            halves.push_back(told_half(raw, process->index, process->drainer.names()));
     }
+    return std::make_shared<const std::vector<Half>>(std::move(halves));
 }
 
-std::vector<Half> EngineImpl::halves(std::uint64_t capture_id) const {
+Halves EngineImpl::halves(std::uint64_t capture_id) const {
     const Turn turn(*this);
-    return last_ && last_->id == capture_id ? halves_ : std::vector<Half>();
+    return last_ && last_->id == capture_id ? halves_ : nullptr;
 }
 
 bool EngineImpl::all_ended() const {
@@ -349,8 +350,9 @@ std::vector<ProcessReport> EngineImpl::processes() {
             process->refresh();
             process->drainer.names().use(*process->segment, process->facts.worker_name.value);
         }
-        reports.push_back(report_process(*process, capture_ && process->in_capture));
-        reports.back().iterations_seen = process->drainer.pace().count();
+        const bool in = capture_ && process->in_capture;
+        reports.push_back(report_process(*process, in));
+        reports.back().iterations_seen = in ? process->drainer.pace().count() : 0;
         reports.back().iteration_ns = iteration_ns(*process);
     }
     add_unseen({}, reports);

@@ -30,7 +30,7 @@ public:
     Result<CaptureReport> stop(std::uint64_t capture_id, Nanoseconds stop_node_ns) override;
     Result<ArmReport> arm(const ArmRequest& request) override;
     Result<DisarmReport> disarm() override;
-    std::vector<Half> halves(std::uint64_t capture_id) const override;
+    Halves halves(std::uint64_t capture_id) const override;
     bool all_ended() const override;
     std::optional<CaptureReport> recovered() const override;
     /// Why the capture that was found could not be ended; before the drain thread has begun.
@@ -83,7 +83,7 @@ private:
     void wait_for(std::unique_lock<std::mutex>& lock, Nanoseconds most,
                   const std::function<bool()>& done);
     CaptureReport finish_capture();
-    void collect_halves();
+    Halves collect_halves() const;
     bool runs(std::uint64_t capture_id) const;
     /// Processes of the running capture; of the trace that is cut out of a window where one is.
     std::vector<TrackedProcess*> captured() const;
@@ -102,6 +102,8 @@ private:
 
     // the window (armed.cpp), under the lock; what copies for long lets it go meanwhile
     Window* window() const { return capture_ ? capture_->window() : nullptr; }
+    bool is_disarming() const;
+    schema::Error disarming(const std::string& action) const;
     Result<ArmReport> change_window(const ArmRequest& request);
     WindowReport window_report() const;
     Result<PrepareReport> prepare_excerpt(Turn& turn, const CaptureRequest& request);
@@ -110,7 +112,7 @@ private:
     bool reaches(const TrackedProcess& process) const;
     void include_in_excerpt(TrackedProcess& process);
     Result<CaptureReport> stop_excerpt(Turn& turn, Nanoseconds stop_node_ns);
-    DumpFooter cut_excerpt(CaptureReport& report);
+    DumpFooter cut_excerpt(CaptureReport& report, std::vector<Half>& halves);
     void forget_aged();
 
     // after an agent that died (engine_recover.cpp)
@@ -146,8 +148,8 @@ private:
     std::unique_ptr<ExcerptRun> excerpt_;
     ArmRequest armed_;  ///< what the window was asked for
     std::optional<CaptureReport> last_;
-    std::vector<Half> halves_;
-    Totals ended_;  ///< of captures that are over, and of processes that are forgotten
+    Halves halves_;  ///< of `last_`
+    Totals ended_;   ///< of captures that are over, and of processes that are forgotten
     std::optional<CaptureReport> recovered_;
     std::string recovered_text_;
     std::string found_dump_;

@@ -70,7 +70,6 @@ void EngineImpl::say_window(const Error& error) {
 void EngineImpl::find_capture(std::uint64_t now) {
     const auto note = read_note(table_.directory().path());
     if (!note) return;
-    window_found_ = note->window;
     PartialDump partial;
     const DumpRequest wanted{note->output_root, note->name, note->node, note->max_bytes,
                              note->compress};
@@ -83,7 +82,7 @@ void EngineImpl::find_capture(std::uint64_t now) {
             note->output_root + "/" + note->name + "/" + note->node + schema::kDumpExtension;
         recovered_text_ = "the dump of an agent that had ended its capture: " + found_dump_;
         spdlog::warn("found {}", recovered_text_);
-        if (window_found_) remove_pieces(table_.directory().descriptor());
+        if (note->window) remove_pieces(table_.directory().descriptor());
         return remove_note(table_.directory().path());
     }
     if (partial.cut != 0)
@@ -92,6 +91,7 @@ void EngineImpl::find_capture(std::uint64_t now) {
     capture_ = std::make_unique<Capture>(request_of(*note), std::move(*writer), options_.job,
                                          calibration_);
     capture_->resume(std::move(partial), note->from_start);
+    window_found_ = note->window;
     capture_->set_stop(std::min(now, table_.directory().control().stop_ticks()));
     capture_->draining(table_.directory().control().word());
 }
@@ -115,8 +115,8 @@ void EngineImpl::finish_found_capture(Turn& turn) {
         return std::all_of(table_.all().begin(), table_.all().end(),
                            [this](const auto& process) { return capture_->has_let_go(*process); });
     });
-    recovered_ = last_ = finish_capture();
     const std::string what = window_found_ ? "window" : "capture";
+    recovered_ = last_ = finish_capture();
     recovered_text_ = "the " + what + " of an agent that died: " + std::to_string(last_->records) +
                       " records, " + std::to_string(last_->lost) + " lost, of " +
                       std::to_string(last_->processes.size()) + " processes, in " + last_->path +

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/control/endpoint.hpp"
@@ -38,9 +39,19 @@ schema::Result<void> check_iterations(const IterationWish& wish) {
 /// Of a capture that is over: nobody gets any further.
 IterationProgress progress_at_end(const CaptureReport& report) {
     IterationProgress progress;
+    const std::int64_t instant_ns =
+        report.calibration.node_ns({report.start_ticks}).value + report.history_ns;
     for (const ProcessReport& process : report.processes) {
-        if (!process.iterations || process.iterations->beside) continue;
-        ++(process.iterations->count >= process.iterations->asked ? progress.done : progress.ended);
+        const auto& iterations = process.iterations;
+        if (!iterations || iterations->beside) continue;
+        if (iterations->count < iterations->asked) {
+            ++progress.ended;
+            continue;
+        }
+        ++progress.done;
+        const std::int64_t took =
+            report.calibration.node_ns({iterations->end_ticks}).value - instant_ns;
+        progress.slowest_ns = std::max(progress.slowest_ns, took);
     }
     return progress;
 }
@@ -128,9 +139,10 @@ bool NodeService::is_last(std::uint64_t capture_id) const {
 schema::Result<void> NodeService::end(const fbs::StopRequestT& request, std::string early) {
     auto report = engine_.stop(request.capture_id, {request.stop_node_ns});
     if (!report) return report.error();
+    Halves halves = engine_.halves(request.capture_id);
+    if (!halves) halves = std::make_shared<const std::vector<Half>>();
     const std::lock_guard lock(mutex_);
-    last_ = Ended{std::move(*report), {request.stop_node_ns}, std::move(early)};
-    halves_.reset();
+    last_ = Ended{std::move(*report), {request.stop_node_ns}, std::move(early), std::move(halves)};
     if (from_start_ == request.capture_id) from_start_ = 0;
     return {};
 }
@@ -153,7 +165,7 @@ schema::Result<fbs::StopReplyT> NodeService::stop(const fbs::StopRequestT& reque
     }
     const Halves halves = halves_of(request.capture_id);
     fbs::StopReplyT reply = told(request);
-    reply.halves_count = halves ? halves->size() : 0;
+    reply.halves_count = halves->size();
     return reply;
 }
 
@@ -173,21 +185,13 @@ fbs::StopReplyT NodeService::told(const fbs::StopRequestT& request) {
     return reply;
 }
 
-NodeService::Halves NodeService::halves_of(std::uint64_t capture_id) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (!last_ || last_->report.id != capture_id) return nullptr;
-        if (halves_ && halves_capture_ == capture_id) return halves_;
-    }
-    auto halves = std::make_shared<const std::vector<Half>>(engine_.halves(capture_id));
+Halves NodeService::halves_of(std::uint64_t capture_id) const {
     const std::lock_guard lock(mutex_);
-    halves_capture_ = capture_id;
-    halves_ = halves;
-    return halves;
+    return last_ && last_->report.id == capture_id ? last_->halves : nullptr;
 }
 
 schema::Result<MessageBytes> NodeService::halves(std::uint64_t id,
-                                                 const fbs::HalvesRequestT& request) {
+                                                 const fbs::HalvesRequestT& request) const {
     const Halves halves = halves_of(request.capture_id);
     if (!halves) {
         return Error{
@@ -198,7 +202,7 @@ schema::Result<MessageBytes> NodeService::halves(std::uint64_t id,
     return pack_halves(id, *halves, request.first, request.most);
 }
 
-std::vector<Half> NodeService::all_halves(std::uint64_t capture_id) {
+std::vector<Half> NodeService::all_halves(std::uint64_t capture_id) const {
     const Halves halves = halves_of(capture_id);
     return halves ? *halves : std::vector<Half>();
 }

@@ -51,9 +51,9 @@ public:
     schema::Result<void> end_early(std::uint64_t capture_id, std::string why);
     /// @return a packed HalvesReply
     /// @errors NothingMatched: that capture is not the last one
-    schema::Result<MessageBytes> halves(std::uint64_t id, const fbs::HalvesRequestT& request);
+    schema::Result<MessageBytes> halves(std::uint64_t id, const fbs::HalvesRequestT& request) const;
     /// All of them, for the leader's own node.
-    std::vector<Half> all_halves(std::uint64_t capture_id);
+    std::vector<Half> all_halves(std::uint64_t capture_id) const;
 
     /// @errors what Engine::arm says; Usage: bounds that are none
     schema::Result<fbs::ArmReplyT> arm(const fbs::ArmRequestT& request);
@@ -66,17 +66,17 @@ public:
     std::uint64_t from_start_id() const;
 
 private:
-    using Halves = std::shared_ptr<const std::vector<Half>>;
     /// The capture that was stopped last.
     struct Ended {
         CaptureReport report;
         Nanoseconds at_node_ns;  ///< its last instant
         std::string early;       ///< why it ended before somebody asked for it; empty: it did not
+        Halves halves;           ///< never null
     };
     schema::Result<void> end(const fbs::StopRequestT& request, std::string early);
     fbs::StopReplyT told(const fbs::StopRequestT& request);
     bool is_last(std::uint64_t capture_id) const;
-    Halves halves_of(std::uint64_t capture_id);
+    Halves halves_of(std::uint64_t capture_id) const;
     schema::Result<void> check_instant(const char* action, std::int64_t node_ns) const;
 
     Engine& engine_;
@@ -87,8 +87,6 @@ private:
     NotedAgent note_;
     std::uint64_t from_start_ = 0;
     std::optional<Ended> last_;
-    std::uint64_t halves_capture_ = 0;
-    Halves halves_;  // of the last capture, so that a page is not a copy of all
 };
 
 }  // namespace ringside::agent

@@ -133,9 +133,10 @@ public:
         report.window = std::exchange(window_, std::nullopt);
         return report;
     }
-    std::vector<Half> halves(std::uint64_t capture_id) const override {
+    Halves halves(std::uint64_t capture_id) const override {
         const std::lock_guard lock(mutex_);
-        return capture_id == last_ ? halves_to_give : std::vector<Half>();
+        if (capture_id != last_) return nullptr;
+        return std::make_shared<const std::vector<Half>>(halves_to_give);
     }
     bool all_ended() const override { return false; }
     EngineStatus status() const override {

@@ -201,6 +201,39 @@ TEST_SUITE("unit") {
         CHECK(reply->verdicts.at(0)->reason.find("3 of 5 iterations of step") != std::string::npos);
     }
 
+    TEST_CASE("iterations: of a capture that has ended its node tells how long the slowest took") {
+        const Folder folder;
+        Agent a(folder, "a");
+        a.engine.window_holds_ns = kSecondNs;
+        NodeService& service = a.server->service();
+        fbs::ArmRequestT arm;
+        arm.keep_ms = 10'000;
+        REQUIRE(service.arm(arm));
+        fbs::PrepareRequestT prepare;
+        prepare.capture_id = 9;
+        prepare.history_ms = 1'000;
+        REQUIRE(service.prepare(prepare));
+        fbs::BeginRequestT order;
+        order.capture_id = 9;
+        order.start_node_ns = a.engine.node_now().value;
+        REQUIRE(service.begin(order));
+        const auto after = [&](std::int64_t ms) {
+            return a.engine.ticks_at_node({order.start_node_ns + ms * kNsPerMillisecond});
+        };
+        a.engine.processes_to_give = {
+            process_with(2, {"step", 5, 5, 1, after(1), after(40), false}),
+            process_with(3, {"step", 5, 5, 1, after(1), after(70), false}),
+            process_with(4, {"step", 5, 3, 1, after(1), after(90), false})};
+        REQUIRE(service.end_early(9, "a test wants it"));
+        fbs::IterationsRequestT question;
+        question.capture_id = 9;
+        const auto told = service.iterations(question);
+        REQUIRE(told);
+        CHECK(told->done == 2);
+        CHECK(told->ended == 1);
+        CHECK(double(told->slowest_ns) == doctest::Approx(70e6).epsilon(0.001));
+    }
+
     TEST_CASE("trace by iterations: Ctrl-C ends it early, too") {
         const Folder folder;
         Agent a(folder, "a");

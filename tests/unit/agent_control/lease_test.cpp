@@ -209,6 +209,29 @@ TEST_SUITE("unit") {
         CHECK(stop(leader, agent.engine.node_now().value).early_ns > 0);
     }
 
+    TEST_CASE("lease: what a capture that ended early has joined is told while the next one runs") {
+        const Folder folder;
+        Agent agent(folder, "a");
+        NodeService& service = agent.server->service();
+        agent.engine.halves_to_give.resize(3);
+        fbs::PrepareRequestT prepare;
+        prepare.capture_id = kCapture;
+        prepare.name = "cap";
+        REQUIRE(service.prepare(prepare));
+        REQUIRE(service.end_early(kCapture, "a test wants it"));
+        agent.engine.halves_to_give.clear();
+        prepare.capture_id = kCapture + 1;
+        prepare.name = "next";
+        REQUIRE(service.prepare(prepare));
+        fbs::StopRequestT order;
+        order.capture_id = kCapture;
+        order.stop_node_ns = agent.engine.node_now().value;
+        const auto stopped = service.stop(order);
+        REQUIRE(stopped);
+        CHECK(stopped->halves_count == 3);
+        CHECK(service.all_halves(kCapture).size() == 3);
+    }
+
     TEST_CASE("trace: a node whose capture ended before the trace did has an error, says why") {
         const Folder folder;
         Agent lead(folder, "lead"), short_lived(folder, "short"), older(folder, "older"),

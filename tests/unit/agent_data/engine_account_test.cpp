@@ -116,9 +116,10 @@ TEST_CASE("engine: beyond max_bytes records are lost, counted and said, and the 
     for (const DumpRecord& record : dump.records) {
         if (record.header.kind == schema::RecordKind::kRpcBegin) begins.insert(record.position);
     }
-    const auto halves = node.engine->halves(request.id);
-    CHECK(halves.size() == begins.size());
-    for (const Half& half : halves) CHECK(begins.contains(half.position));
+    const Halves halves = node.engine->halves(request.id);
+    REQUIRE(halves);
+    CHECK(halves->size() == begins.size());
+    for (const Half& half : *halves) CHECK(begins.contains(half.position));
 }
 
 TEST_CASE("engine: halves come with names, ends and the positions of their records") {
@@ -134,7 +135,9 @@ TEST_CASE("engine: halves come with names, ends and the positions of their recor
     lane.rpc_end(ticks_now(), 1);
     REQUIRE(node.sees(1));
     const CaptureReport report = node.stop();
-    const auto halves = node.engine->halves(0xc0ffee);
+    const Halves told = node.engine->halves(0xc0ffee);
+    REQUIRE(told);
+    const std::vector<Half>& halves = *told;
     REQUIRE(halves.size() == 2);
     CHECK(halves[0].self == "worker0");
     CHECK(halves[0].peer == "worker1");
@@ -145,7 +148,16 @@ TEST_CASE("engine: halves come with names, ends and the positions of their recor
     CHECK_FALSE(halves[1].ended);
     CHECK(halves[1].position == 4);
     CHECK(report.processes.at(0).workers == std::vector<std::string>{"worker0"});
-    CHECK(node.engine->halves(1).empty());
+    CHECK_FALSE(node.engine->halves(1));
+    // Until the next capture has ended: who asks late is told.
+    CaptureRequest next = Node::request(2);
+    next.name = "next";
+    REQUIRE(node.engine->capture_from_start(next));
+    REQUIRE(node.engine->halves(0xc0ffee));
+    CHECK(node.engine->halves(0xc0ffee)->size() == 2);
+    static_cast<void>(node.stop(2));
+    CHECK_FALSE(node.engine->halves(0xc0ffee));
+    CHECK(node.engine->halves(2)->empty());
 }
 
 TEST_CASE(

@@ -1,6 +1,8 @@
 // What may be asked of an armed engine, and what is refused: other options, other processes, the end of the window.
 #include <doctest/doctest.h>
 
+#include <thread>
+
 #include "schema/lane_life.hpp"
 #include "tests/unit/agent_data/armed_rig.hpp"
 
@@ -166,4 +168,30 @@ TEST_CASE("armed: a lane whose thread ended right before the end of the window i
         REQUIRE(eventually(is_free));
         REQUIRE(schema::claim_lane(*lane.header()));
     }
+}
+
+TEST_CASE("armed: while a disarm waits for shims nothing is cut out of its window, nor changed") {
+    Node node;
+    node.open();
+    FakeSegment fake(node.job, {});
+    REQUIRE(node.sees(1));
+    {
+        const FakeShim shim(node.job, fake);
+        REQUIRE(node.engine->arm(bounds(10 * kSecond)));
+        REQUIRE(eventually([&] { return node.engine->processes().at(0).attached; }));
+    }
+    // Its shim hangs from here on: a disarm waits for it, as long as it does.
+    const FakeControl control(node.job);
+    std::thread first([&] { CHECK(node.engine->disarm()); });
+    REQUIRE(eventually([&] { return !schema::CaptureWord::unpack(control.word()).on; }));
+    std::thread second([&] { CHECK(node.engine->disarm()); });
+    const auto traced = node.engine->prepare(wanted(kSecond));
+    const auto changed = node.engine->arm(bounds(20 * kSecond));
+    second.join();
+    first.join();
+    REQUIRE_FALSE(traced);
+    CHECK(traced.error().message.find("is being disarmed") != std::string::npos);
+    REQUIRE_FALSE(changed);
+    CHECK(changed.error().message.find("is being disarmed") != std::string::npos);
+    CHECK_FALSE(node.engine->status().window);
 }

@@ -208,3 +208,21 @@ TEST_CASE("armed: iterations are counted from the instant on, trace by trace") {
     plain.name = "plain";
     CHECK_FALSE(report_of(trace(node, plain), 1).iterations);
 }
+
+TEST_CASE("armed: a trace's iterations are its own: the next one of the window has none") {
+    Node node;
+    node.make_directories();
+    Fake one(node, 1);
+    node.open();
+    REQUIRE(node.engine->arm(bounds(60 * kSecond)));
+    begin(node, asked(1));
+    one.boundary(1);
+    one.boundary(2);
+    CHECK(eventually([&] { return progress(node).done == 1; }));
+    CHECK(report_of(node.stop(), 1).iterations.has_value());
+    CaptureRequest plain = Node::request(2);
+    plain.name = "plain";
+    const CaptureReport without = trace(node, plain);
+    CHECK_FALSE(report_of(without, 1).iterations.has_value());
+    CHECK(told_of(read_dump(without.path), 1) == nullptr);
+}

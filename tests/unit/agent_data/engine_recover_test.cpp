@@ -9,6 +9,7 @@
 #include <set>
 
 #include "agent/capture/capture_note.hpp"
+#include "agent/window/piece_file.hpp"
 #include "schema/frame.hpp"
 #include "tests/unit/agent_data/engine_rig.hpp"
 
@@ -253,6 +254,35 @@ TEST_CASE("engine: what others left before the capture of one that died stays fo
     REQUIRE(left);
     REQUIRE(*left);
     CHECK((*left)->records == 30);
+}
+
+TEST_CASE(
+    "engine: a dead agent's window that does not fit its dump stays, whatever ends after it") {
+    Left node;
+    node.open();
+    CaptureRequest request = Node::request();
+    request.max_bytes = 20'000;
+    REQUIRE(node.engine->capture_from_start(request));
+    FakeSegment fake(node.job, {});
+    FakeLane& lane = fake.add_lane(1 << 14);
+    node.write(lane, 100);
+    REQUIRE(node.has_written(100));
+    node.engine.reset();
+    node.write(lane, 10'000);
+    // As if it had been made of pieces.
+    auto note = read_note(node.job);
+    REQUIRE(note);
+    note->window = true;
+    REQUIRE(write_note(node.job, *note));
+    const std::string piece = node.job + "/" + piece_name(1);
+    std::ofstream(piece) << "a piece";
+    CHECK_FALSE(node.must_recover().complete);
+    CHECK(exists(piece));
+    request = Node::request(7);
+    request.name = "later";
+    REQUIRE(node.engine->capture_from_start(request));
+    CHECK(node.stop(7).complete);
+    CHECK(exists(piece));
 }
 
 TEST_CASE("note: it comes back as it was written; a torn one and a foreign one are none") {

@@ -120,3 +120,30 @@ TEST_CASE(
     REQUIRE(node.engine->disarm());
     CHECK(node.engine->status().iteration_ns == -1);
 }
+
+TEST_CASE("engine: a process that a window leaves out takes nothing of it along when it goes") {
+    Node node;
+    node.open();
+    FakeSegment one(node.job, {.pid = 101});
+    auto other = std::make_unique<FakeSegment>(node.job, SegmentSpec{.pid = 102});
+    FakeLane &lane = one.add_lane(1 << 10), &others = other->add_lane(1 << 10);
+    const auto name = one.intern("op"), others_name = other->intern("op");
+    REQUIRE(node.sees(2));
+    node.start();
+    REQUIRE(put(lane, name, 1));
+    REQUIRE(put(others, others_name, 1));
+    CHECK(node.stop().records == 2);
+    ArmRequest request = bounds(kSecond / 20);
+    request.pids = {101};
+    REQUIRE(node.engine->arm(request));
+    other.reset();
+    REQUIRE(node.sees(1));
+    // All that was there when it ended has aged out: it is forgotten.
+    REQUIRE(eventually([&] {
+        REQUIRE(put(lane, name, 2));
+        const EngineStatus status = node.engine->status();
+        return status.window->holds_ns < status.window->armed_ns - kSecond / 4;
+    }));
+    const EngineStatus status = node.engine->status();
+    CHECK(status.totals.events == 2 + status.window->records + status.window->aged_records);
+}
