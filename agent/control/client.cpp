@@ -93,23 +93,31 @@ schema::Result<fbs::MessageT> Client::exchange(const MessageBytes& request, Mill
     return silent(timeout);
 }
 
+/// One that can't be sent is no fault.
+/// @param in_doubt  whether the trace goes on: it asks
+void Client::keep_in_touch(bool in_doubt) {
+    const std::uint64_t id = link_.next_id();
+    (void)link_.send(in_doubt ? pack(id, fbs::StatusRequestT{}) : pack(id, fbs::PingRequestT{}));
+}
+
 schema::Result<fbs::TraceReplyT> Client::trace(fbs::TraceRequestT request,
                                                const TraceHooks& hooks) {
+    using Wish = TraceHooks::Wish;
     const std::uint64_t id = link_.next_id();
     if (auto sent = link_.send(pack(id, std::move(request))); !sent) return sent.error();
     SteadyTime heard = Clock::now(), said = heard;
-    bool cancelled = false;
-    while (Clock::now() - heard < kTraceSilence) {
-        const auto wish = hooks.wish ? hooks.wish() : TraceHooks::Wish::kGoOn;
-        if (!cancelled && wish != TraceHooks::Wish::kGoOn) {
+    std::uint64_t capture_id = 0;
+    Wish told = Wish::kGoOn;
+    while (Clock::now() - heard < hooks.silence) {
+        const auto wish = hooks.wish ? hooks.wish() : Wish::kGoOn;
+        if (wish != told) {
             fbs::CancelRequestT cancel;
-            cancel.keep = wish == TraceHooks::Wish::kCancelAndKeep;
+            cancel.keep = wish == Wish::kCancelAndKeep;
             if (auto sent = link_.send(pack(link_.next_id(), cancel)); !sent) return sent.error();
-            cancelled = true;
+            told = wish;
         }
-        if (Clock::now() - said >= kPingEvery) {
-            // One that can't be sent is no fault: its answer is nothing that is waited for.
-            (void)link_.send(pack(link_.next_id(), fbs::PingRequestT{}));
+        if (Clock::now() - said >= std::min(kPingEvery, hooks.silence / 4)) {
+            keep_in_touch(Clock::now() - heard >= hooks.silence / 4);
             said = Clock::now();
         }
         auto message = link_.receive(Clock::now() + kLookUp);
@@ -118,9 +126,17 @@ schema::Result<fbs::TraceReplyT> Client::trace(fbs::TraceRequestT request,
             if (auto alive = link_.probe(); !alive) return alive.error();
             continue;
         }
-        if ((*message)->id != id) continue;
+        if ((*message)->id != id) {
+            // Who gives it up waits for its own word alone.
+            const auto* status = content_as<fbs::StatusReplyT>(**message);
+            const bool goes_on = status != nullptr && status->leading != 0 &&
+                                 status->leading == capture_id && told != Wish::kCancel;
+            if (goes_on) heard = Clock::now();
+            continue;
+        }
         heard = Clock::now();
         if (const auto* progress = content_as<fbs::ProgressT>(**message)) {
+            capture_id = progress->capture_id;
             if (hooks.progress) hooks.progress(*progress);
         } else if (auto* reply = content_as<fbs::TraceReplyT>(**message)) {
             return std::move(*reply);
@@ -130,7 +146,7 @@ schema::Result<fbs::TraceReplyT> Client::trace(fbs::TraceRequestT request,
             return unexpected();
         }
     }
-    return silent(kTraceSilence);
+    return silent(hooks.silence);
 }
 
 }  // namespace ringside::agent

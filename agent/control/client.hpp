@@ -17,7 +17,7 @@ namespace ringside::agent {
 
 /// An agent that is there answers a plain question well within this.
 inline constexpr Milliseconds kAnswerTimeout{5000};
-/// During a trace something is heard at least twice a second.
+/// During a trace something is heard twice a second; where its leader is at something that takes its time (a name server, a disk) it says so when it is asked.
 inline constexpr Milliseconds kTraceSilence{15000};
 
 /// What all of this process that ask have in common: two threads and some descriptors, which each of a thousand clients would have too many of. Made
@@ -32,6 +32,7 @@ struct TraceHooks {
     /// Asked several times a second, also after a signal; may be empty.
     enum class Wish { kGoOn, kCancelAndKeep, kCancel };
     std::function<Wish()> wish;
+    Milliseconds silence = kTraceSilence;  ///< after it the agent is given up; a test's may be less
 };
 
 /// @thread one caller at a time
@@ -62,6 +63,7 @@ private:
     Client(std::shared_ptr<zmq::context_t> context, Link link)
         : context_(std::move(context)), link_(std::move(link)) {}
     schema::Result<fbs::MessageT> exchange(const MessageBytes& request, Milliseconds timeout);
+    void keep_in_touch(bool in_doubt);
     schema::Error unexpected() const;
     schema::Error silent(Milliseconds timeout) const;
 

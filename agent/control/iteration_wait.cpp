@@ -1,6 +1,7 @@
 #include "agent/control/iteration_wait.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "schema/units.hpp"
 
@@ -23,6 +24,10 @@ std::string missing_text(const ProcessOutcome& process, const std::string& sough
 }
 
 }  // namespace
+
+void end_all(fbs::IterationsReplyT& node) {
+    node.ended += std::exchange(node.under_way, 0) + std::exchange(node.none, 0);
+}
 
 void add_progress(fbs::IterationsReplyT& sum, const fbs::IterationsReplyT& node) {
     if (node.under_way != 0)

@@ -10,6 +10,9 @@
 
 namespace ringside::agent {
 
+/// Of a node that takes no part any more: nobody there is waited for.
+void end_all(fbs::IterationsReplyT& node);
+
 /// Adds a node's answer to those of others.
 void add_progress(fbs::IterationsReplyT& sum, const fbs::IterationsReplyT& node);
 

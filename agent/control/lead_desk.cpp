@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "agent/control/beside.hpp"
 #include "schema/request_id.hpp"
 
 namespace ringside::agent {
@@ -63,21 +64,23 @@ schema::Result<void> LeadDesk::start(std::string identity, std::uint64_t id,
         asker_ = request.asker;
     }
     leading_.store(capture_id_, std::memory_order_relaxed);
-    thread_ = std::thread([this, identity = std::move(identity), id, request = std::move(request),
-                           capture_id = capture_id_, cancel = cancel_.get(), done = done_.get()] {
-        const auto tell = [&](fbs::ProgressT progress) {
-            outbox_.post({identity, pack(id, std::move(progress))});
-        };
-        TraceRun run(service_, context_, request, capture_id, *cancel, tell);
-        auto reply = run.run();
-        if (!reply) spdlog::warn("{}", reply.error().message);
-        leading_.store(0, std::memory_order_relaxed);
-        auto bytes = trace_answer(id, std::move(reply));
-        // First: who has the reply may ask for the next trace.
-        done->raise();
-        outbox_.post({identity, std::move(bytes)});
-    });
-    return {};
+    auto leads =
+        run_beside(thread_, [this, identity = std::move(identity), id, request = std::move(request),
+                             capture_id = capture_id_, cancel = cancel_.get(), done = done_.get()] {
+            const auto tell = [&](fbs::ProgressT progress) {
+                outbox_.post({identity, pack(id, std::move(progress))});
+            };
+            TraceRun run(service_, context_, request, capture_id, *cancel, tell);
+            auto reply = run.run();
+            if (!reply) spdlog::warn("{}", reply.error().message);
+            leading_.store(0, std::memory_order_relaxed);
+            auto bytes = trace_answer(id, std::move(reply));
+            // First: who has the reply may ask for the next trace.
+            done->raise();
+            outbox_.post({identity, std::move(bytes)});
+        });
+    if (!leads) leading_.store(0, std::memory_order_relaxed);
+    return leads;
 }
 
 schema::Result<void> LeadDesk::cancel(std::uint64_t capture_id, bool keep) {
@@ -87,14 +90,19 @@ schema::Result<void> LeadDesk::cancel(std::uint64_t capture_id, bool keep) {
                          (capture_id == 0 ? std::string("the trace") : capture_name(capture_id)) +
                          ": this agent leads no such trace now; it may be over already"};
     }
-    cancel_->ask(keep);
-    return {};
+    if (cancel_->ask(keep)) return {};
+    return Error{ErrorCode::kRefused, "throw " + capture_name(capture_id_) +
+                                          " away: it is too late for that, its dumps are being "
+                                          "joined; remove them where they lie"};
+}
+
+void LeadDesk::end() {
+    if (running()) cancel_->ask(true);
 }
 
 void LeadDesk::finish() {
-    if (!thread_.joinable()) return;
-    cancel_->ask(true);
-    thread_.join();
+    end();
+    if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace ringside::agent

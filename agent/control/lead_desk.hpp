@@ -30,10 +30,10 @@ public:
     ~LeadDesk() { finish(); }
 
     /// Starts leading; its Progress and its reply go to `identity` through the outbox.
-    /// @errors Refused: another trace runs, the message names it
+    /// @errors Refused: another trace runs, the message names it; there can be no thread
     schema::Result<void> start(std::string identity, std::uint64_t id, fbs::TraceRequestT request);
     /// @param capture_id  0: whichever runs
-    /// @errors NothingMatched: no such trace runs
+    /// @errors NothingMatched: no such trace runs; Refused: it is to be thrown away, and has been written already
     schema::Result<void> cancel(std::uint64_t capture_id, bool keep);
     /// The trace that is led now; 0: none.
     /// @thread thread-safe
@@ -41,12 +41,14 @@ public:
     /// Who has asked for it, by the request's word; empty: none runs, or nobody has said.
     /// @thread thread-safe
     std::string asker() const;
-    /// Ends a running trace early and waits until its reply lies in the outbox.
+    /// Whether a trace has not got to its end yet.
+    bool running() const;
+    /// Ends a running trace early, keeping what there is.
+    void end();
+    /// The same, and waits until its reply lies in the outbox.
     void finish();
 
 private:
-    bool running() const;
-
     NodeService& service_;
     zmq::context_t& context_;
     Outbox& outbox_;

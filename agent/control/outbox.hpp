@@ -2,10 +2,10 @@
 // loop takes them. Header only.
 #pragma once
 
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -17,7 +17,7 @@
 
 namespace ringside::agent {
 
-/// An eventfd, closed with its owner.
+/// An eventfd, closed with its owner. Without a descriptor (the limit is reached) it is raised all the same, but wakes nobody: who waits looks up now and then.
 /// @thread thread-safe
 class Event {
 public:
@@ -30,20 +30,21 @@ public:
 
     int fd() const { return fd_; }
     void raise() const {
+        raised_.store(true, std::memory_order_release);
         const std::uint64_t one = 1;
         (void)!::write(fd_, &one, sizeof one);  // full: it is raised already
     }
-    bool raised() const {
-        pollfd item{fd_, POLLIN, 0};
-        return ::poll(&item, 1, 0) > 0;
-    }
+    bool raised() const { return raised_.load(std::memory_order_acquire); }
+    /// What was raised before is seen to after it.
     void lower() const {
+        raised_.store(false, std::memory_order_release);
         std::uint64_t count = 0;
         (void)!::read(fd_, &count, sizeof count);
     }
 
 private:
     int fd_;
+    mutable std::atomic<bool> raised_{false};
 };
 
 /// A message and the client it is for.

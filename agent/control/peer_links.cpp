@@ -1,12 +1,11 @@
 #include "agent/control/peer_links.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <thread>
 #include <unordered_map>
 
+#include "agent/control/at_once.hpp"
 #include "agent/control/dialing.hpp"
 #include "agent/control/endpoint.hpp"
 
@@ -18,8 +17,6 @@ using schema::ErrorCode;
 using Clock = std::chrono::steady_clock;
 using Results = std::vector<schema::Result<void>>;
 
-/// Hosts that don't answer take two seconds each.
-constexpr std::size_t kProbesAtOnce = 16;
 /// A node answers one question at a time, and pings; a relay is told when there is no room (RelayFlow).
 constexpr int kAnswersWaiting = 8;
 constexpr std::chrono::milliseconds kLookUp{500};  ///< between looks whether to give up
@@ -39,7 +36,7 @@ std::optional<std::size_t> number_of(const zmq::message_t& id) {
     return number;
 }
 
-/// Whether anybody listens there; over tcp many at once.
+/// Whether anybody listens there; over tcp many at once: hosts that don't answer take two seconds each.
 Results probe_all(const std::vector<std::string>& endpoints,
                   const std::function<bool()>& given_up) {
     Results results(endpoints.size());
@@ -50,16 +47,9 @@ Results probe_all(const std::vector<std::string>& endpoints,
         else
             results[i] = probe_endpoint(endpoints[i]);
     }
-    std::atomic<std::size_t> next{0};
-    const auto probe_some = [&] {
-        for (std::size_t i = next++; i < far.size() && !given_up(); i = next++)
-            results[far[i]] = probe_endpoint(endpoints[far[i]]);
-    };
-    std::vector<std::thread> others;
-    for (std::size_t i = 1; i < std::min(kProbesAtOnce, far.size()); ++i)
-        others.emplace_back(probe_some);
-    probe_some();
-    for (std::thread& other : others) other.join();
+    at_once(far.size(), [&](std::size_t n) {
+        if (!given_up()) results[far[n]] = probe_endpoint(endpoints[far[n]]);
+    });
     return results;
 }
 

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <utility>
 
+#include "agent/control/beside.hpp"
+
 namespace ringside::agent {
 namespace {
 
@@ -109,19 +111,21 @@ bool RelayFlow::has_room() const {
 }
 
 Relay::Relay(NodeService& service, zmq::context_t& context, Outbox& outbox, std::string leader,
-             std::uint64_t id, std::vector<std::string> endpoints)
+             std::vector<std::string> endpoints)
     : service_(service),
       outbox_(outbox),
       leader_(std::move(leader)),
-      opened_by_(id),
       endpoints_(std::move(endpoints)),
       unsent_(kMostForwardBytes),
-      links_(context, [this] { return ending_.load(std::memory_order_relaxed); }),
-      thread_([this] { run(); }) {}
+      links_(context, [this] { return ending_.load(std::memory_order_relaxed); }) {}
 
 Relay::~Relay() {
     end();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
+}
+
+schema::Result<void> Relay::begin(std::uint64_t id) {
+    return run_beside(thread_, [this, id] { run(id); });
 }
 
 void Relay::end() {
@@ -147,8 +151,8 @@ void Relay::tell(MessageBytes bytes) {
     outbox_.post(std::move(letter));
 }
 
-void Relay::run() {
-    open();
+void Relay::run(std::uint64_t opened_by) {
+    open(opened_by);
     while (!ending_.load(std::memory_order_relaxed)) {
         std::vector<zmq::pollitem_t> items{{nullptr, flow_->event().fd(), ZMQ_POLLIN, 0}};
         if (flow_->has_room()) links_.add_to(items);
@@ -169,7 +173,7 @@ void Relay::run() {
     over_.store(true, std::memory_order_release);
 }
 
-void Relay::open() {
+void Relay::open(std::uint64_t id) {
     const auto results = links_.connect(endpoints_, service_.keys());
     fbs::RelayOpenReplyT reply;
     for (std::size_t i = 0; i < results.size(); ++i) {
@@ -179,7 +183,7 @@ void Relay::open() {
     }
     spdlog::debug("relay to {} nodes, {} of them can't be reached", results.size(),
                   reply.faults.size());
-    tell(pack(opened_by_, std::move(reply)));
+    tell(pack(id, std::move(reply)));
 }
 
 void Relay::handle(fbs::MessageT& message) {

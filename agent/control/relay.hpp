@@ -43,15 +43,17 @@ private:
 /// @thread main thread (the server's loop), but for its own
 class Relay {
 public:
-    /// Connects, and answers `id` when that is done.
     /// @param endpoints  checked, none twice
     Relay(NodeService& service, zmq::context_t& context, Outbox& outbox, std::string leader,
-          std::uint64_t id, std::vector<std::string> endpoints);
+          std::vector<std::string> endpoints);
     /// Waits for the thread; up to two seconds where it was connecting.
     ~Relay();
     Relay(const Relay&) = delete;
     Relay& operator=(const Relay&) = delete;
 
+    /// Connects, and answers `id` when that is done. Once.
+    /// @errors Refused: there can be no thread
+    schema::Result<void> begin(std::uint64_t id);
     const std::string& leader() const { return leader_; }
     std::size_t size() const { return endpoints_.size(); }
 
@@ -63,8 +65,8 @@ public:
     bool over() const { return over_.load(std::memory_order_acquire); }
 
 private:
-    void run();
-    void open();
+    void run(std::uint64_t opened_by);
+    void open(std::uint64_t id);
     void handle(fbs::MessageT& message);
     void pass_on(fbs::RelayRequestT& request);
     void begin_clocks(std::uint64_t id);
@@ -77,7 +79,6 @@ private:
     NodeService& service_;
     Outbox& outbox_;
     const std::string leader_;
-    const std::uint64_t opened_by_;
     const std::vector<std::string> endpoints_;
     std::atomic<bool> ending_{false};
     std::atomic<bool> over_{false};

@@ -56,8 +56,8 @@ std::optional<MessageBytes> RelayDesk::open(const std::string& leader, std::uint
     }
     if (endpoints.empty()) return pack(id, fbs::RelayOpenReplyT{});
     if (auto checked = check(endpoints); !checked) return pack(id, error_reply(checked.error()));
-    auto relay =
-        std::make_unique<Relay>(service_, context_, outbox_, leader, id, std::move(endpoints));
+    auto relay = std::make_unique<Relay>(service_, context_, outbox_, leader, std::move(endpoints));
+    if (auto begun = relay->begin(id); !begun) return pack(id, error_reply(begun.error()));
     Held& held = held_.emplace_back();
     held.relay = std::move(relay);
     held.heard = Clock::now();

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "agent/control/beside.hpp"
 #include "agent/control/endpoint.hpp"
 
 namespace ringside::agent {
@@ -38,7 +39,15 @@ bool is_asked(const NodeState& node, const Round& round) {
 
 Roster::Roster(NodeService& own, zmq::context_t& context, std::function<void()> tick,
                const Event& nudge)
-    : own_(own), links_(context), tick_(std::move(tick)), nudge_(nudge) {
+    : own_(own),
+      // Asked by all who look for peers: progress is told by this thread alone.
+      links_(context,
+             [this, leader = std::this_thread::get_id()] {
+                 if (std::this_thread::get_id() == leader) tick_();
+                 return nudge_.raised();
+             }),
+      tick_(std::move(tick)),
+      nudge_(nudge) {
     NodeState state;
     state.endpoint = own.identity().endpoint;
     state.name = own.engine().options().node;
@@ -65,7 +74,10 @@ void Roster::drop(NodeState& node, Error error) {
 /// The agent does not answer any more: neither for itself nor for those behind it.
 void Roster::lose(NodeState& node, const Error& error) {
     lose_relayed(node, error);
-    if (node.taking_part) drop(node, error);
+    if (node.taking_part)
+        drop(node, error);
+    else
+        no_longer_wait(node);
 }
 
 void Roster::add_peers(const std::vector<std::string>& peers) {
@@ -143,6 +155,11 @@ void Roster::refuse_double_names() {
     }
 }
 
+bool Roster::anybody() const {
+    return std::any_of(nodes_.begin(), nodes_.end(),
+                       [](const NodeState& node) { return node.taking_part; });
+}
+
 Nanoseconds Roster::node_time_of(const NodeState& node, Nanoseconds leader_ns) const {
     return node.own() ? leader_ns : node.rough.node_ns(leader_ns);
 }
@@ -189,17 +206,15 @@ void Roster::run(const Round& round) {
     Event done;
     schema::Result<void> result;
     std::thread beside;
-    bool own_runs = false;
-    if (round.own && own().taking_part) {
-        own_runs = true;
-        beside = std::thread([&] {
-            result = round.own(own());
-            done.raise();
-        });
-    }
+    const bool own_part = round.own && own().taking_part;
+    bool own_runs = own_part && run_beside(beside, [&] {
+                        result = round.own(own());
+                        done.raise();
+                    });
     asked_ = 0;
     round_id_ = ++last_id_;
     ask_more(round);
+    if (own_part && !own_runs) result = round.own(own());
     while (waiting_ > 0 && Clock::now() < limit) {
         pump(limit, nullptr, &round);
         ask_more(round);
@@ -223,8 +238,8 @@ void Roster::give_up_late(const Round& round) {
     // Where not all are asked at once: those whose turn has not come.
     for (; asked_ < nodes_.size(); ++asked_) {
         NodeState& node = nodes_[asked_];
-        if (is_asked(node, round) && !round.may_fail)
-            lose(node, gone(node, round.action, round.limit));
+        const bool late = is_asked(node, round) && !round.request(node, round_id_).empty();
+        if (late && !round.may_fail) lose(node, gone(node, round.action, round.limit));
     }
 }
 

@@ -101,7 +101,7 @@ struct Round {
 class Roster {
 public:
     /// @param tick    called some ten times a second while waiting
-    /// @param nudge   ends a wait_until early
+    /// @param nudge   ends a wait_until early, and a wait for peers to connect to
     Roster(NodeService& own, zmq::context_t& context, std::function<void()> tick,
            const Event& nudge);
 
@@ -121,6 +121,8 @@ public:
     /// @return false where the nudge came first
     bool wait_until(Nanoseconds leader_ns);
 
+    /// Whether any node takes part.
+    bool anybody() const;
     void drop(NodeState& node, schema::Error error);
     /// The node's own time of an instant of the leader's.
     Nanoseconds node_time_of(const NodeState& node, Nanoseconds leader_ns) const;

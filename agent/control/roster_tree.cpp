@@ -22,6 +22,7 @@ constexpr std::size_t kBundleBytes = std::size_t{128} << 10;
 constexpr Milliseconds kOpenLimit{60'000};
 constexpr Milliseconds kClocksLimit{120'000};
 constexpr Milliseconds kLeaveLimit{500};
+constexpr std::int64_t kLongestRttNs = std::chrono::nanoseconds(PingSweep::kPingLimit).count();
 
 /// Endpoints of one kind are seen alike by all that have them: a socket file and loopback belong to the leader's host, and mean others elsewhere.
 int kind_of_place(const std::string& endpoint) {
@@ -246,7 +247,8 @@ void Roster::measure_through_relays(std::vector<PingSample> NodeState::*samples)
             for (const fbs::PingTimes& times : clock->samples) {
                 const PingSample sample{
                     {times.sent_ns()}, {times.node_ns()}, {times.received_ns()}};
-                if (usable(sample)) epoch.push_back(sample);
+                // The relay's word: it measures as this leader does.
+                if (usable(sample) && sample.rtt_ns() <= kLongestRttNs) epoch.push_back(sample);
             }
             end_epoch(node, epoch, samples);
         }

@@ -185,13 +185,25 @@ void Server::check_lease() {
     const EngineStatus status = service_.engine().status();
     if (!status.capturing || status.capture_id != *lost) return lease_.over();
     const std::string silence = std::to_string(lease_.length().count()) + " ms";
-    orders_->submit_own([this, id = *lost, silence] {
+    const auto taken = orders_->submit_own([this, id = *lost, silence] {
         auto ended = service_.end_early(id, "its leader had not been heard of for " + silence);
         if (!ended) spdlog::error("{}", ended.error().message);
     });
+    if (!taken) return;  // told of again soon
     lease_.over();
     spdlog::warn("end {}: its leader has not been heard of for {}; the dump is kept",
                  capture_name(*lost), silence);
+}
+
+/// Whoever asked for it is told how far it is, and of its end.
+void Server::finish_trace() {
+    desk_.end();
+    while (desk_.running()) {
+        pollfd item{outbox_.fd(), POLLIN, 0};
+        ::poll(&item, 1, static_cast<int>(kLookUp.count()));
+        send_letters();
+    }
+    desk_.finish();
 }
 
 schema::Result<void> Server::finish() {
@@ -200,12 +212,12 @@ schema::Result<void> Server::finish() {
     queries_.reset();
     files_.end();
     files_worker_.reset();
-    desk_.finish();
+    finish_trace();
     schema::Result<void> result;
     if (service_.from_start_id() != 0) {
         fbs::TraceRequestT request;
         request.finish = true;
-        const Cancel never;
+        Cancel never;
         TraceRun run(service_, context_, request, service_.from_start_id(), never,
                      [](const fbs::ProgressT&) {});
         if (auto reply = run.run(); !reply) result = reply.error();

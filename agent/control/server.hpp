@@ -110,6 +110,7 @@ private:
     void put(Letter letter);
     void send_letters();
     void check_lease();
+    void finish_trace();
     bool check_socket_file();
 
     std::optional<zmq::context_t> own_context_;

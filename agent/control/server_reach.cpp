@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "agent/control/beside.hpp"
 #include "agent/control/server.hpp"
 #include "agent/control/socket_file.hpp"
 
@@ -101,7 +102,9 @@ bool Server::look_far(Milliseconds wait) {
 void Server::keep_note() {
     if (!note_ || Clock::now() - note_kept_ < kKeepNote) return;
     note_kept_ = Clock::now();
-    std::thread([path = note_->path()] { keep_noted(path); }).detach();
+    std::thread keeper;
+    // Else in an hour: a note lasts for a day.
+    if (run_beside(keeper, [path = note_->path()] { keep_noted(path); })) keeper.detach();
 }
 
 }  // namespace ringside::agent

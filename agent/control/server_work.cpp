@@ -98,10 +98,8 @@ void Server::hand_to(Worker& worker, Asked asked) {
         task.drop = [this, identity, id] {
             outbox_.post({identity, pack(id, error_reply(is_ending()))});
         };
-    if (worker.submit(identity, std::move(task))) return;
-    const Error busy{ErrorCode::kRefused,
-                     "this agent has too many requests of yours waiting; ask again later"};
-    send({identity, pack(id, error_reply(busy))});
+    if (auto taken = worker.submit(identity, std::move(task)); !taken)
+        send({identity, pack(id, error_reply(taken.error()))});
 }
 
 /// Runs on a worker's thread.

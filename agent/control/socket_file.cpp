@@ -64,6 +64,12 @@ schema::Result<void> clear_stale(const std::string& endpoint, const std::string&
     return {};
 }
 
+/// It may be so already, where the bind that came after it failed.
+void unbind(zmq::socket_t& socket, const std::string& endpoint) {
+    if (::zmq_unbind(socket.handle(), endpoint.c_str()) != 0 && ::zmq_errno() != ENOENT)
+        throw zmq::error_t();
+}
+
 }  // namespace
 
 schema::Result<std::string> bind_socket_file(zmq::socket_t& socket, const std::string& endpoint) {
@@ -95,7 +101,7 @@ schema::Result<void> bind_again(zmq::socket_t& socket, const std::string& endpoi
         return checked.error();
     if (auto cleared = clear_stale(endpoint, *path); !cleared) return cleared.error();
     try {
-        socket.unbind(endpoint);
+        unbind(socket, endpoint);
         socket.bind(endpoint);
     } catch (const zmq::error_t& error) {
         return Error{ErrorCode::kInternal,

@@ -41,8 +41,9 @@ fbs::IterationsReplyT TraceRun::ask_iterations() {
     roster_.run(round);
     if (auto reply = own_.iterations(question)) roster_.own().iterations = *reply;
     fbs::IterationsReplyT all;
-    for (const NodeState& node : roster_.nodes()) {
-        if (node.taking_part) add_progress(all, node.iterations);
+    for (NodeState& node : roster_.nodes()) {
+        if (!node.taking_part) end_all(node.iterations);
+        add_progress(all, node.iterations);
     }
     return all;
 }
@@ -54,7 +55,7 @@ void TraceRun::await_iterations() {
         const fbs::IterationsReplyT all = ask_iterations();
         phase_text_ = iterations_text(all, request_.iterations);
         const std::int64_t now_ns = roster_.leader_now().value;
-        if (iterations_over(all, now_ns - start_ns_.value)) break;
+        if (iterations_over(all, now_ns - start_ns_.value) || !roster_.anybody()) break;
         if (now_ns >= deadline_ns) {
             until_ = "the timeout";
             break;

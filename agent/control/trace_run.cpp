@@ -10,10 +10,6 @@
 
 #include "agent/control/endpoint.hpp"
 #include "agent/control/iteration_wait.hpp"
-#include "agent/control/missing.hpp"
-#include "agent/control/trace_result.hpp"
-#include "agent/correlate/job_writer.hpp"
-#include "agent/correlate/join.hpp"
 #include "schema/frame.hpp"
 
 namespace ringside::agent {
@@ -28,8 +24,6 @@ constexpr Milliseconds kBetweenProgress{500};
 /// Stop requests leave this much before the instant that they name, begin requests at least.
 constexpr std::int64_t kAheadNs = 20 * kNsPerMillisecond;
 constexpr std::int64_t kAheadForEachNs = 50'000;  ///< and this for each node: one after the other
-/// To drain and write a large capture takes time; a node that is at it answers pings.
-constexpr Milliseconds kStopLimit{300'000};
 constexpr Milliseconds kAnswerLimit{10'000};
 constexpr std::uint32_t kAttachTimeoutMs = 2000;
 /// Before a start that was asked for, to measure clocks and attach; so long at most is waited for one.
@@ -39,7 +33,7 @@ constexpr std::int64_t kFarthestStartNs = 3660 * schema::kNsPerSecond;
 }  // namespace
 
 TraceRun::TraceRun(NodeService& own, zmq::context_t& context, const fbs::TraceRequestT& request,
-                   std::uint64_t capture_id, const Cancel& cancel, Tell tell)
+                   std::uint64_t capture_id, Cancel& cancel, Tell tell)
     : own_(own),
       request_(request),
       capture_id_(capture_id),
@@ -51,6 +45,8 @@ TraceRun::TraceRun(NodeService& own, zmq::context_t& context, const fbs::TraceRe
 
 schema::Result<fbs::TraceReplyT> TraceRun::lead() {
     if (auto checked = check_request(); !checked) return checked.error();
+    // Those captures are not this trace's to throw away.
+    if (request_.finish) cancel_.keep_now();
     if (auto waited = wait_for_start(); !waited) return waited.error();
     enter(fbs::Phase::Measuring, "measuring the nodes' clocks");
     timed_until_ = Clock::now();
@@ -62,7 +58,7 @@ schema::Result<fbs::TraceReplyT> TraceRun::lead() {
         if (auto found = find_running(); !found) return found.error();
     } else {
         if (auto prepared = prepare(); !prepared) {
-            stop();
+            stop(true);
             return prepared.error();
         }
         took("prepare");
@@ -72,17 +68,15 @@ schema::Result<fbs::TraceReplyT> TraceRun::lead() {
         took("capture");
     }
     enter(fbs::Phase::Draining, "draining and writing");
-    stop();
+    stop(cancel_.discard());
     took("stop");
-    if (cancel_.discard() && !request_.finish) {
-        return Error{ErrorCode::kRefused,
-                     "trace " + name_ + ": cancelled as asked, nothing was kept"};
-    }
+    if (cancel_.discard() && !request_.finish) return thrown_away();
     roster_.ping_all(&NodeState::after);
     took("ping after");
     enter(fbs::Phase::Joining, "joining the nodes' calls");
     fetch_halves();
     took("halves");
+    if (!cancel_.keep_now() && !request_.finish) return thrown_away();
     auto reply = conclude();
     took("join");
     say_times();
@@ -289,82 +283,6 @@ schema::Result<void> TraceRun::find_running() {
     capture_id_ = own.capture_id;
     stop_ns_ = {roster_.leader_now().value + kAheadNs / 4};
     return {};
-}
-
-void TraceRun::stop() {
-    if (stop_ns_.value == 0) stop_ns_ = roster_.leader_now();
-    const bool discard = cancel_.discard() || start_ns_.value == 0;
-    const auto order_for = [&](const NodeState& node) {
-        fbs::StopRequestT order;
-        order.capture_id = node.capture_id;
-        order.stop_node_ns = roster_.node_time_of(node, stop_ns_).value;
-        order.discard = discard && !request_.finish;
-        return order;
-    };
-    Round round;
-    round.action = "stop the capture";
-    round.limit = kStopLimit;
-    round.request = [&](NodeState& node, std::uint64_t id) {
-        return node.holding ? pack(id, order_for(node)) : MessageBytes();
-    };
-    round.reply = [this](NodeState& node, fbs::MessageT& message) {
-        if (auto* reply = content_as<fbs::StopReplyT>(message)) {
-            node.stopped = std::move(*reply);
-            node.holding = false;
-            return;
-        }
-        roster_.drop(node,
-                     {ErrorCode::kInput, "stop the capture: " + node.endpoint +
-                                             " answered something else; is it of this version?"});
-    };
-    round.own = [&](NodeState& node) -> schema::Result<void> {
-        if (!node.holding) return {};
-        auto reply = own_.stop(order_for(node));
-        if (!reply) return reply.error();
-        node.stopped = std::move(*reply);
-        node.holding = false;
-        return {};
-    };
-    roster_.run(round);
-}
-
-/// Beside this node's own dump; where it recorded nothing itself and leads others, in a folder made for it.
-schema::Result<OutputFolder> TraceRun::index_folder() const {
-    const NodeState& own = roster_.own();
-    std::string name = name_;
-    if (own.stopped && !own.stopped->path.empty())
-        name = std::filesystem::path(own.stopped->path).parent_path().filename().string();
-    return OutputFolder::open(own_.engine().options().output_root, name);
-}
-
-schema::Result<fbs::TraceReplyT> TraceRun::conclude() {
-    TraceResult result = make_result(roster_.nodes(), start_ns_, stop_ns_);
-    say_missing_iterations(result.captures, request_.iterations_of, until_);
-    auto folder = index_folder();
-    if (!folder) return folder.error();
-    auto index = IndexWriter::create(folder->directory.get(), folder->path);
-    if (!index) return index.error();
-    const JoinCounts joined = join(result.captures, {capture_id_, true}, **index);
-    JobHeader header;
-    header.job = own_.engine().options().job;
-    header.leader = own_.engine().options().node;
-    header.capture_id = capture_id_;
-    auto path = (*index)->finish(header, result.captures, joined);
-    fbs::TraceReplyT reply = trace_reply(result, joined);
-    add_missing(request_, reply);
-    reply.capture_id = capture_id_;
-    if (path) {
-        reply.job_index = *path;
-    } else {
-        // Where the disk is full the dumps are told of all the same: who reads them joins them.
-        std::string& error = reply.nodes.front()->error;
-        error += (error.empty() ? "" : "; ") + path.error().message;
-    }
-    // With history the nodes begin at different times, as far back as each of them holds.
-    reply.duration_ns = start_ns_.value != 0 && request_.history_ms == 0
-                            ? stop_ns_.value - start_ns_.value
-                            : result.duration_ns;
-    return reply;
 }
 
 }  // namespace ringside::agent

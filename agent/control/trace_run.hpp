@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@
 #include "agent/control/node_service.hpp"
 #include "agent/control/outbox.hpp"
 #include "agent/control/roster.hpp"
-#include "agent/dump/output_folder.hpp"
+#include "agent/correlate/job_writer.hpp"
 #include "schema/result.hpp"
 
 namespace ringside::agent {
@@ -29,20 +30,31 @@ namespace ringside::agent {
 /// @thread thread-safe
 class Cancel {
 public:
-    void ask(bool keep) {
-        if (!keep) discard_.store(true, std::memory_order_relaxed);
+    /// @return false where it is to be thrown away, and is kept already; it ends all the same
+    bool ask(bool keep) {
+        const bool late = !keep && !decide(kDiscard);
         times_.fetch_add(1, std::memory_order_relaxed);
         event_.raise();
+        return !late;
     }
+    /// From here on it is kept. @return false where it has been asked to be thrown away
+    bool keep_now() { return decide(kKeep); }
     const Event& event() const { return event_; }
     bool asked() const { return event_.raised(); }
     /// How often it was asked for: what began after the first time goes on until the next.
     unsigned times() const { return times_.load(std::memory_order_relaxed); }
-    bool discard() const { return discard_.load(std::memory_order_relaxed); }
+    bool discard() const { return what_.load(std::memory_order_relaxed) == kDiscard; }
 
 private:
+    enum What : std::uint8_t { kOpen, kKeep, kDiscard };
+    /// @return whether that is what becomes of it
+    bool decide(What what) {
+        What open = kOpen;
+        return what_.compare_exchange_strong(open, what, std::memory_order_relaxed) || open == what;
+    }
+
     Event event_;
-    std::atomic<bool> discard_{false};
+    std::atomic<What> what_{kOpen};
     std::atomic<unsigned> times_{0};
 };
 
@@ -52,7 +64,7 @@ public:
     using Tell = std::function<void(fbs::ProgressT)>;
 
     TraceRun(NodeService& own, zmq::context_t& context, const fbs::TraceRequestT& request,
-             std::uint64_t capture_id, const Cancel& cancel, Tell tell);
+             std::uint64_t capture_id, Cancel& cancel, Tell tell);
 
     /// @errors Refused: a capture runs here already, or the trace was cancelled; NothingMatched: none of the pids is on any node;
     ///         Usage: also a start that is past or too far; Internal: as their messages say
@@ -83,11 +95,12 @@ private:
     void await_iterations();
     fbs::IterationsReplyT ask_iterations();
     schema::Result<void> find_running();
-    void stop();
+    void stop(bool discard);
+    schema::Error thrown_away();
     void fetch_halves();
-    schema::Result<fbs::TraceReplyT> conclude();
+    fbs::TraceReplyT conclude();
     void give_up_halves();
-    schema::Result<OutputFolder> index_folder() const;
+    schema::Result<std::unique_ptr<IndexWriter>> make_index() const;
     void took(const char* phase);
     void say_times() const;
     void enter(fbs::Phase phase, std::string text);
@@ -97,7 +110,7 @@ private:
     const fbs::TraceRequestT& request_;
     std::uint64_t capture_id_;
     const std::string name_;
-    const Cancel& cancel_;
+    Cancel& cancel_;
     Tell tell_;
     Roster roster_;
     Nanoseconds start_ns_;  // agreed, leader_ns; 0 where the captures began from the start

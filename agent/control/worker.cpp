@@ -2,8 +2,13 @@
 
 #include <utility>
 
+#include "agent/control/beside.hpp"
+
 namespace ringside::agent {
 namespace {
+
+using schema::Error;
+using schema::ErrorCode;
 
 /// No connection's identity is empty.
 const std::string kOwn;
@@ -35,25 +40,34 @@ void Worker::enter(const std::string& whose, Task task) {
     bytes_ += task.bytes;
     queue.bytes += task.bytes;
     queue.tasks.push_back(std::move(task));
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
 }
 
-bool Worker::submit(const std::string& whose, Task task) {
+schema::Result<void> Worker::make_thread() {
+    if (thread_.joinable()) return {};
+    return run_beside(thread_, [this] { run(); });
+}
+
+schema::Result<void> Worker::submit(const std::string& whose, Task task) {
     {
         const std::lock_guard lock(mutex_);
-        if (!has_room(whose, task.bytes)) return false;
+        if (!has_room(whose, task.bytes))
+            return Error{ErrorCode::kRefused,
+                         "this agent has too many requests of yours waiting; ask again later"};
+        if (auto made = make_thread(); !made) return made;
         enter(whose, std::move(task));
     }
     changed_.notify_one();
-    return true;
+    return {};
 }
 
-void Worker::submit_own(std::function<void()> run) {
+schema::Result<void> Worker::submit_own(std::function<void()> run) {
     {
         const std::lock_guard lock(mutex_);
+        if (auto made = make_thread(); !made) return made;
         enter(kOwn, {std::move(run), {}});
     }
     changed_.notify_one();
+    return {};
 }
 
 Worker::Task Worker::next() {

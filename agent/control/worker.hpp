@@ -11,6 +11,8 @@
 #include <thread>
 #include <unordered_map>
 
+#include "schema/result.hpp"
+
 namespace ringside::agent {
 
 /// Of each who asks, and of all: with as many connections as there may be nobody is refused for others' sake.
@@ -36,12 +38,13 @@ public:
     Worker& operator=(const Worker&) = delete;
 
     /// @param whose  a connection's
-    /// @return false where he has too much in the queue; the task is then not run
+    /// @errors Refused: he has too much in the queue, or there can be no thread; the task is then not run
     /// @thread thread-safe
-    bool submit(const std::string& whose, Task task);
-    /// Of the agent itself: always taken, never dropped.
+    schema::Result<void> submit(const std::string& whose, Task task);
+    /// Of the agent itself: never dropped.
+    /// @errors Refused: there can be no thread
     /// @thread thread-safe
-    void submit_own(std::function<void()> run);
+    schema::Result<void> submit_own(std::function<void()> run);
 
 private:
     struct Queue {
@@ -50,6 +53,7 @@ private:
     };
     bool has_room(const std::string& whose, std::size_t bytes) const;
     void enter(const std::string& whose, Task task);
+    schema::Result<void> make_thread();
     Task next();
     void run();
 

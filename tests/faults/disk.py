@@ -4,6 +4,7 @@ what could not be written is counted as lost, and the next capture is whole.
 
     disk.py full
     disk.py freed       by a file of somebody else's, which goes in the middle of the capture
+    disk.py command     that `ringside run` traces
 """
 import collections
 import contextlib
@@ -16,7 +17,7 @@ from fault import check, kAgent, kCommand, kShim, kWriter, run, skip, wait_until
 
 from rsd.dump import Dump
 
-kSize = "128k"
+kSize = "size=128k"
 
 
 def capture(workspace, inside, endpoint, name, jobs, written):
@@ -39,12 +40,12 @@ def capture(workspace, inside, endpoint, name, jobs, written):
 class Place:
     """An agent whose dumps go to a file system of their own, in its own mount namespace."""
 
-    def __init__(self, workspace):
+    def __init__(self, workspace, limits=kSize):
         if os.geteuid() != 0 or shutil.which("unshare") is None:
             skip("a file system of its own needs root and util-linux here")
         self.workspace, mounted = workspace, workspace.path("mounted")
         os.makedirs(mounted)
-        script = "mount -t tmpfs -o size=%s,mode=0700 tmpfs %s && exec \"$@\"" % (kSize, mounted)
+        script = "mount -t tmpfs -o %s,mode=0700 tmpfs %s && exec \"$@\"" % (limits, mounted)
         probe = subprocess.run(["unshare", "--mount", "sh", "-ec", script, "sh", "true"], capture_output=True, text=True)
         if probe.returncode != 0:
             skip("no mounts here: " + probe.stderr.strip())
@@ -159,4 +160,24 @@ def freed(workspace):
     place.end()
 
 
-run({"full": full, "freed": freed})
+def command(workspace):
+    """There is no room for a job index: the table is there all the same. Files: the root, the output, its workshop, the dump."""
+    place = Place(workspace, "size=1m,nr_inodes=4")
+    go, leave, table = (workspace.path(name) for name in ("go", "leave", "table"))
+    for path in (go, leave):
+        with open(path, "w"):
+            pass
+    words = [*place.inside, kCommand, "run", "-o", workspace.path("mounted", "run"), "--table", table, "--node", "node", "--", kWriter, "flood", "1", "1000", "60", go, leave]
+    child = workspace.start("run", words, dict(os.environ, RINGSIDE_DIR=workspace.path("own")))
+    child.wait(expect=0)
+    said = child.err()
+    check("No space left" in said and "1,000 records, 0 lost" in said and "the trace is in" in said, "it says:\n%s", said)
+    check(os.listdir(os.path.join(place.seen, "run")) == ["node.rsd"], "what is left: %s", os.listdir(os.path.join(place.seen, "run")))
+    with open(table) as file:
+        text = file.read()
+    check("lost 0" in text, "the table:\n%s", text)
+    print("it says:\n%s" % said, flush=True)
+    place.end()
+
+
+run({"full": full, "freed": freed, "command": command})

@@ -124,6 +124,10 @@ Result<fbs::TraceReplyT> finish(const std::string& endpoint, const OutputDir& ou
         }
         node->path = *path;
     }
+    // None: the disk is full, and its node has said so. Whoever reads the dump joins it.
+    if (reply->job_index.empty()) {
+        return reply;
+    }
     const auto index = output.take(reply->job_index, false);
     if (!index) {
         return index.error();
@@ -222,7 +226,9 @@ Result<void> show(const Options& options, const fbs::TraceReplyT& reply) {
     for (const auto& node : reply.nodes) {
         files.push_back(node->path);
     }
-    files.push_back(reply.job_index);
+    if (!reply.job_index.empty()) {
+        files.push_back(reply.job_index);
+    }
     std::optional<Progress> progress("reading dumps");
     const auto job = load_input({files, true}, *progress);
     if (!job) {

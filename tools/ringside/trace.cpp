@@ -80,7 +80,7 @@ public:
         wish_ = Wish::kCancel;
         last_signal_ = signal;
     }
-    /// Whether another one has come since: of what is done with the capture that has ended.
+    /// Whether a second one has come: of what is done with the capture that has ended.
     bool again() {
         while (const auto signal = signals_.take()) {
             if (signal->number != SIGCHLD) {
@@ -88,7 +88,7 @@ public:
                 last_signal_ = signal->number;
             }
         }
-        return again_;
+        return again_ || wish_ == Wish::kCancel;
     }
     bool any() const { return wish_ != Wish::kGoOn; }
     int last_signal() const { return last_signal_; }

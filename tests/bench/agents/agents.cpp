@@ -119,7 +119,7 @@ public:
         request.relay_beyond = behind != 0 ? behind : static_cast<std::uint32_t>(kMostPeers);
         request.nodes_a_relay = behind;
         request.duration_ms = kTraceMs;
-        const Cancel never;
+        Cancel never;
         const std::uint64_t id = new_capture_id();
         TraceRun run(*service_, context_, request, id, never, [](const fbs::ProgressT&) {});
         auto reply = run.run();

@@ -201,6 +201,34 @@ TEST_SUITE("unit") {
         CHECK(reply->verdicts.at(0)->reason.find("3 of 5 iterations of step") != std::string::npos);
     }
 
+    TEST_CASE(
+        "trace by iterations: over when those that were waited for are gone with their node") {
+        const Folder folder;
+        Agent a(folder, "a"), b(folder, "b");
+        a.engine.no_pids_here = true;
+        IterationProgress behind;
+        behind.under_way = 1;
+        behind.least = 3;
+        b.engine.iterations_to_tell = {behind};
+        b.engine.processes_to_give = {process_with(2, {"step", 5, 3, 1, 10, 20, false})};
+        a.serve();
+        b.serve();
+        fbs::TraceRequestT request = request_for(5, 600'000);
+        request.peers = {b.endpoint};
+        TraceHooks hooks;
+        hooks.progress = [&](const fbs::ProgressT& progress) {
+            if (!progress.text.starts_with("iterations 3 of 5") || !b.server) return;
+            b.stop();
+            b.server.reset();
+        };
+        const auto from = std::chrono::steady_clock::now();
+        const auto reply = traced(a, request, hooks);
+        CHECK(std::chrono::steady_clock::now() - from < Milliseconds(20'000));
+        REQUIRE(reply);
+        CHECK_FALSE(b.server);
+        CHECK(reply->nodes.at(1)->error != "");
+    }
+
     TEST_CASE("iterations: of a capture that has ended its node tells how long the slowest took") {
         const Folder folder;
         Agent a(folder, "a");

@@ -1,12 +1,18 @@
 // What a peer may send to a leader, or to a relay, before anybody there reads it.
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include <zmq.hpp>
 
+#include "agent/control/key.hpp"
 #include "agent/control/peer_links.hpp"
 #include "folder.hpp"
 
@@ -60,6 +66,36 @@ struct Peer {
 }  // namespace
 
 TEST_SUITE("unit") {
+    TEST_CASE("peer links: hosts that are not there are looked for all at once") {
+        // Their connections wait for ever: the listener's queue is full.
+        const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        socklen_t size = sizeof address;
+        auto* const any = reinterpret_cast<sockaddr*>(&address);
+        REQUIRE(::bind(listener, any, size) == 0);
+        REQUIRE(::listen(listener, 0) == 0);
+        REQUIRE(::getsockname(listener, any, &size) == 0);
+        std::vector<int> waiting;
+        for (int i = 0; i < 4; ++i) {
+            waiting.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+            (void)!::connect(waiting.back(), any, size);
+        }
+        std::vector<std::string> endpoints;
+        for (int host = 1; host <= 200; ++host)
+            endpoints.push_back("tcp://127.0.0." + std::to_string(host) + ":" +
+                                std::to_string(ntohs(address.sin_port)));
+        zmq::context_t context;
+        PeerLinks links(context);
+        const SteadyTime from = std::chrono::steady_clock::now();
+        const auto found = links.connect(endpoints, {*make_key()});
+        // Two rounds of two seconds; one after the other they would take minutes.
+        CHECK(std::chrono::steady_clock::now() - from < Milliseconds(12'000));
+        for (const auto& one : found) CHECK_FALSE(one);
+        for (const int fd : waiting) ::close(fd);
+        ::close(listener);
+    }
+
     TEST_CASE("peer links: a peer that says much is held back before it is read") {
         const Folder folder;
         Peer peer(folder);

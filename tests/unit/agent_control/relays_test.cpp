@@ -78,6 +78,53 @@ struct Crowd {
     std::atomic<std::uint64_t> first{0};
 };
 
+/// A relay, and the node behind it: it has seen that one's clock from very far away.
+std::vector<MessageBytes> said_by_liar(fbs::MessageT& message, const std::string& name = "liar") {
+    const auto one = [&](auto reply) {
+        std::vector<MessageBytes> said;
+        said.push_back(pack(message.id, std::move(reply)));
+        return said;
+    };
+    switch (message.content.type) {
+        case fbs::Content::PingRequest:
+            return {1, ping_reply(message)};
+        case fbs::Content::PrepareRequest:
+            return one(fbs::PrepareReplyT{});
+        case fbs::Content::BeginRequest:
+            return one(fbs::BeginReplyT{});
+        case fbs::Content::StopRequest:
+            return one(fbs::StopReplyT{});
+        case fbs::Content::RelayOpenRequest:
+            return one(fbs::RelayOpenReplyT{});
+        case fbs::Content::StatusRequest: {
+            fbs::StatusReplyT status;
+            status.node = name;
+            status.relays = 512;
+            return one(std::move(status));
+        }
+        case fbs::Content::RelayClocksRequest: {
+            fbs::RelayClocksReplyT clocks;
+            clocks.nodes.push_back(std::make_unique<fbs::RelayClockT>());
+            clocks.nodes[0]->samples.emplace_back(0, 0, 4'000'000'000'000'000'000);
+            return one(std::move(clocks));
+        }
+        case fbs::Content::RelayRequest: {
+            fbs::RelayReplyT reply;
+            for (const auto& passed : content_as<fbs::RelayRequestT>(message)->messages) {
+                auto asked = unpack_message(passed->body);
+                for (MessageBytes& body : said_by_liar(*asked, "behind")) {
+                    reply.messages.push_back(std::make_unique<fbs::RelayedT>());
+                    reply.messages.back()->nodes = {0};
+                    reply.messages.back()->body = std::move(body);
+                }
+            }
+            return one(std::move(reply));
+        }
+        default:
+            return {};
+    }
+}
+
 /// Both sides of each call, by their nodes and where they stand there.
 using Joined = std::set<std::tuple<std::uint64_t, std::uint32_t, std::uint64_t, std::uint32_t,
                                    std::uint64_t, fbs::RpcState>>;
@@ -228,6 +275,46 @@ TEST_SUITE("unit") {
                 std::this_thread::sleep_for(Milliseconds(10));
             CHECK_FALSE(crowd.at(n).engine.status().capturing);
         }
+    }
+
+    TEST_CASE("relays: one that dies and has no part in the trace itself is not waited for") {
+        const Folder folder;
+        Crowd crowd(folder);
+        for (int n = 1; n <= kPeers; ++n) crowd.at(n).engine.no_pids_here = true;
+        crowd.serve();
+        TraceHooks hooks;
+        hooks.progress = [&](const fbs::ProgressT& progress) {
+            if (progress.phase != fbs::Phase::Capturing) return;
+            crowd.at(1).stop();
+            crowd.at(1).server.reset();
+        };
+        const SteadyTime from = Clock::now();
+        const auto reply = client_of(crowd.at(0))->trace(crowd.request(500), hooks);
+        REQUIRE(reply);
+        CHECK(Clock::now() - from < Milliseconds(20'000));
+        CHECK(reply->nodes[0]->error == "");
+    }
+
+    TEST_CASE("relays: what one says of its nodes' clocks holds up nobody") {
+        const Folder folder;
+        Agent lead(folder, "lead"), other(folder, "other");
+        lead.serve();
+        other.serve();
+        const ScriptedAgent liar(ipc_endpoint(folder, "liar"), [](fbs::MessageT* message) {
+            return message == nullptr ? std::vector<MessageBytes>() : said_by_liar(*message);
+        });
+        // Two groups of two; the second's first is too old to be one.
+        const OldAgent old(folder.path() + "/old.sock");
+        fbs::TraceRequestT request = request_over(
+            {liar.endpoint, ipc_endpoint(folder, "behind"), old.endpoint, other.endpoint}, 100);
+        request.relay_beyond = 1;
+        request.nodes_a_relay = 1;
+        const auto reply = client_of(lead)->trace(request, {});
+        REQUIRE(reply);
+        CHECK(reply->nodes[0]->error == "");
+        CHECK(reply->nodes[2]->error != "");
+        CHECK(reply->nodes[4]->error == "");
+        CHECK(std::filesystem::exists(reply->nodes[4]->path));
     }
 
     TEST_CASE("relays: a trace that is over makes room for the next ones") {
