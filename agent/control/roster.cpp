@@ -16,7 +16,6 @@ using schema::Error;
 using schema::ErrorCode;
 using Clock = std::chrono::steady_clock;
 
-constexpr Milliseconds kTick{100};
 constexpr Milliseconds kTouch{500};  ///< between pings while waiting, of so many nodes:
 constexpr int kNodesForTouch = 1000;
 constexpr Milliseconds kMostTouch{2000};
@@ -24,12 +23,6 @@ constexpr Milliseconds kProbe{200};
 constexpr Milliseconds kForEach{2};       ///< what a node adds to a round's limit
 constexpr std::size_t kMostInARow = 256;  ///< messages before the clock is looked at
 constexpr Milliseconds kMeetLimit{2000};
-
-Error gone(const NodeState& node, const std::string& action, Milliseconds after) {
-    return {ErrorCode::kNoAgent, action + ": the agent at " + node.endpoint +
-                                     " has not answered for " + std::to_string(after.count()) +
-                                     " ms; is it stopped, or its machine overloaded?"};
-}
 
 bool is_asked(const NodeState& node, const Round& round) {
     return round.of_relays ? !node.relayed.empty() : node.has_way() && node.taking_part;
@@ -69,6 +62,12 @@ void Roster::drop(NodeState& node, Error error) {
     node.taking_part = false;
     no_longer_wait(node);
     node.error = std::move(error);
+}
+
+Error Roster::gone(const NodeState& node, const std::string& action, Milliseconds after) {
+    return {ErrorCode::kNoAgent, action + ": the agent at " + node.endpoint +
+                                     " has not answered for " + std::to_string(after.count()) +
+                                     " ms; is it stopped, or its machine overloaded?"};
 }
 
 /// The agent does not answer any more: neither for itself nor for those behind it.
@@ -351,51 +350,6 @@ void Roster::take(NodeState& node, fbs::MessageT& message, Nanoseconds received,
         return round->may_fail ? void() : drop(node, error_of(*error));
     }
     round->reply(node, message);
-}
-
-void Roster::end_epoch(NodeState& node, const std::vector<PingSample>& epoch,
-                       std::vector<PingSample> NodeState::*samples) {
-    if (epoch.empty()) {
-        // Before the capture a node without a clock is no use; after it its dump still is.
-        const Error silent = gone(node, "ping", PingSweep::kPingLimit);
-        lose_relayed(node, silent);
-        if (samples == &NodeState::before && node.taking_part) drop(node, silent);
-        return;
-    }
-    auto& kept = node.*samples;
-    kept.insert(kept.end(), epoch.begin(), epoch.end());
-    if (samples != &NodeState::before) return;
-    const Nanoseconds now = epoch.back().node_ns;
-    node.rough = clock_of(nodes_, node, {now, now}).correction;
-}
-
-void Roster::ping_all(std::vector<PingSample> NodeState::*samples) {
-    // What the relays measure lies between what is measured of them: there their own correction is at its best.
-    if (samples == &NodeState::after) measure_through_relays(samples);
-    ping_links(samples);
-    if (samples != &NodeState::after) measure_through_relays(samples);
-}
-
-/// Those that this leader has a connection to.
-void Roster::ping_links(std::vector<PingSample> NodeState::*samples) {
-    std::vector<std::size_t> targets;
-    for (const std::size_t index : linked_) {
-        if (nodes_[index].taking_part || !nodes_[index].relayed.empty()) targets.push_back(index);
-    }
-    const auto send = [this](std::size_t index) {
-        const std::uint64_t id = ++last_id_;
-        const MessageBytes bytes = pack(id, fbs::PingRequestT{});
-        const Nanoseconds now = leader_now();
-        (void)links_.send(nodes_[index].link, bytes);
-        return PingSweep::Sent{id, now};
-    };
-    const auto ended = [this, samples](std::size_t index, const std::vector<PingSample>& epoch) {
-        end_epoch(nodes_[index], epoch, samples);
-    };
-    sweep_.emplace(std::move(targets), send, ended);
-    for (sweep_->go_on(Clock::now()); !sweep_->over(); sweep_->go_on(Clock::now()))
-        pump(Clock::now() + kTick, nullptr, nullptr);
-    sweep_.reset();
 }
 
 bool Roster::wait_until(Nanoseconds leader_ns) {

@@ -147,6 +147,7 @@ private:
     void take(NodeState& node, fbs::MessageT& message, Nanoseconds received, const Round* round);
     void give_up_late(const Round& round);
     void lose(NodeState& node, const schema::Error& error);
+    static schema::Error gone(const NodeState& node, const std::string& action, Milliseconds after);
     void ping_links(std::vector<PingSample> NodeState::*samples);
     void end_epoch(NodeState& node, const std::vector<PingSample>& epoch,
                    std::vector<PingSample> NodeState::*samples);
@@ -185,6 +186,8 @@ private:
     std::optional<PingSweep> sweep_;  // nothing but its pings is sent
     SteadyTime last_touch_;
     SteadyTime last_look_;
+
+    static constexpr Milliseconds kTick{100};
 };
 
 }  // namespace ringside::agent
