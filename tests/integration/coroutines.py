@@ -8,7 +8,8 @@ import os
 
 from annotations import run_case, traced
 from grpc_python import needs_grpc
-from harness import check, kWorkloads
+from harness import Node, Trace, check, kWorkloads
+from rsd.index import Job
 
 kRounds = 1000
 kOperators = {"aten::sin": "sine", "aten::cos": "cosine", "aten::tan": "inner", "aten::exp": None}
@@ -58,7 +59,25 @@ def case(*words):
     return run
 
 
-kCases = {"grpc": case(), "own": case("--own")}
+def by_name(workspace, python):
+    """Arguments given by asyncio's and importlib's own names, in the capture in which the loop and the finders got wrapped, and after it."""
+    node = Node(workspace, "node")
+    script = os.path.join(kWorkloads, "executor_by_name.py")
+    child = workspace.start("by_name", node.job_command(python, script, workspace.conditions), node.environment())
+    workspace.await_condition("ready", [child])
+    trace = Trace(workspace, [node], workspace.path("trace"), options=["--sources", "api"])
+    workspace.announce("serve")
+    workspace.await_condition("served", [child])
+    trace.end()
+    child.wait()
+    check(child.out() == "in the capture: done done\nafter it: done done\n", "the program says: %s", child.tail())
+    job = Job(workspace.path("trace"))
+    (call,) = [c for c in job.calls if c.function == "served"]
+    found = [events.served_by(r.context, r.process) for events in job.events for r in events.ranges if r.name == "on a thread"]
+    check([half and half.name for half in found] == ["served"], "the thread's work is in %s, the call is %s", found, call.state)
+
+
+kCases = {"by_name": by_name, "grpc": case(), "own": case("--own")}
 
 
 if __name__ == "__main__":

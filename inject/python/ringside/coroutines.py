@@ -2,7 +2,8 @@
 
 A coroutine that serves is wrapped in Steps, which put the request on before it goes on and take it off when it waits. Whose tasks are whose a
 context variable knows: a loop on which a request is served gets a task factory, in front of the one that is there, that wraps the tasks that
-are made while serving, and work that is handed to a thread (to_thread, run_in_executor) is wrapped likewise. Both let everything else through.
+are made while serving, and work that is handed to a thread (to_thread, run_in_executor) is wrapped likewise. Both let everything else through,
+and name their arguments as asyncio does, for programs give them by name.
 Python 3.7 and newer.
 """
 import asyncio
@@ -66,21 +67,21 @@ class _Tasks(object):
     def __init__(self, before):
         self._before = before
 
-    def __call__(self, loop, coroutine, **more):
-        if _word[0] & 1 and hasattr(coroutine, "send"):
+    def __call__(self, loop, coro, **more):
+        if _word[0] & 1 and hasattr(coro, "send"):
             half = _of_this_task(more.get("context"))
             if half is not None:
-                coroutine = Steps(coroutine, half)
+                coro = Steps(coro, half)
         if self._before is not None:
-            return self._before(loop, coroutine, **more)
-        return asyncio.Task(coroutine, loop=loop, **more)
+            return self._before(loop, coro, **more)
+        return asyncio.Task(coro, loop=loop, **more)
 
 
 def _on_threads(original):
     @functools.wraps(original)
-    def run_in_executor(self, executor, function, *args):
+    def run_in_executor(self, executor, func, *args):
         half = _of_this_task() if _word[0] & 1 else None
-        return original(self, executor, function if half is None else functools.partial(_served_by, half.turn(), function), *args)
+        return original(self, executor, func if half is None else functools.partial(_served_by, half.turn(), func), *args)
 
     run_in_executor.ringside = True
     return run_in_executor

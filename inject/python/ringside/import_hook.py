@@ -34,12 +34,12 @@ class _Finder(object):
         self._shim = None
         self._waits_for = {"torch": None, RPC_API: _wrap_torch, "grpc": _wrap_grpc}
 
-    def find_spec(self, name, path=None, target=None):
-        if name not in self._waits_for:
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname not in self._waits_for:
             return None
-        if not self._find_shim() or name == "torch":
+        if not self._find_shim() or fullname == "torch":
             return None
-        return self._wrapped_spec(name, path, target)
+        return self._wrapped_spec(fullname, path, target)
 
     def _find_shim(self):
         # Here and not at start-up: ctypes costs milliseconds, which these modules cost a hundred times.
@@ -108,12 +108,12 @@ class _OwnPackage(object):
     """Last on sys.meta_path: a job that asks for `ringside`, and has none of its own, gets ours; _late() always does."""
 
     @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name not in ("ringside", "_ringside"):
+    def find_spec(fullname, path=None, target=None):
+        if fullname not in ("ringside", "_ringside"):
             return None
         import importlib.util
 
-        return importlib.util.spec_from_file_location(name, os.path.join(_HERE, "__init__.py"), submodule_search_locations=[_HERE])
+        return importlib.util.spec_from_file_location(fullname, os.path.join(_HERE, "__init__.py"), submodule_search_locations=[_HERE])
 
 
 def install():
