@@ -9,7 +9,7 @@ import os
 import subprocess
 
 from annotations import check_level, kDegraded, kGrpc, run_case, traced
-from harness import Node, check, kShim, kWorkloads, skip
+from harness import Node, Trace, check, kShim, kWorkloads, skip
 from rsd.index import Job
 
 kOk, kError, kTimeout, kCancelled = 0, 1, 2, 4
@@ -100,7 +100,7 @@ def bare_server(workspace, python):
 
 
 def same_behaviour(workspace, python):
-    """What a program can see of gRPC: the same without us, with us, and in a capture."""
+    """What a program can see of gRPC: the same without us, with us, in a capture, and in one that does not want gRPC's calls."""
     needs_grpc(python)
     script = os.path.join(kWorkloads, "grpc_behaviour.py")
     bare = workspace.run("bare", [python, script]).out()
@@ -113,6 +113,13 @@ def same_behaviour(workspace, python):
     captured = workspace.ringside("run", "-o", output, "--table", workspace.path("table"), "--", python, script, name="captured").out()
     check(captured == bare, "in a capture: %s", difference(bare, captured))
     check(len(Job(output).calls) > 20, "nothing was captured")
+    node = Node(workspace, "node")
+    trace = Trace(workspace, [node], workspace.path("unwanted"), options=["--sources", "torch"])
+    muted = workspace.run("muted", node.job_command(python, script), node.environment()).out()
+    trace.end()
+    check(muted == bare, "in a capture of torch alone: %s", difference(bare, muted))
+    job = Job(workspace.path("unwanted"))
+    check(sum(len(dump.processes) for dump in job.dumps) == 1 and not job.calls, "%d calls were captured", len(job.calls))
 
 
 def difference(one, other):

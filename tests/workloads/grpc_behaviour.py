@@ -11,6 +11,7 @@ import grpc
 logging.disable(logging.CRITICAL)
 
 
+kOwn = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"  # a traceparent of the program's own
 served = set()
 waits = threading.Event()
 
@@ -30,7 +31,7 @@ class Service(grpc.GenericRpcHandler):
     def service(self, details):
         name = details.method.rpartition("/")[2]
         keys = sorted(k for k, _ in details.invocation_metadata if k != "traceparent" and not k.startswith(("user-agent", "grpc-")))
-        tell_served("service %s" % name, (type(details).__name__, keys))
+        tell_served("service %s" % name, (type(details).__name__, keys, [v for _, v in details.invocation_metadata if v == kOwn]))
         return {"Echo": lambda: grpc.unary_unary_rpc_method_handler(self.echo), "Fail": lambda: grpc.unary_unary_rpc_method_handler(self.fail),
                 "Raise": lambda: grpc.unary_unary_rpc_method_handler(self.bad), "List": lambda: grpc.unary_stream_rpc_method_handler(self.list),
                 "Join": lambda: grpc.stream_unary_rpc_method_handler(lambda requests, context: b"".join(requests)),
@@ -75,6 +76,15 @@ class Behind(grpc.ServerInterceptor):
         return handler
 
 
+def once(key, own=False, failure=None):
+    """Metadata that can be read only once. failure: where they end"""
+    yield key, "x"
+    if failure is not None:
+        raise failure
+    if own:
+        yield "traceparent", kOwn
+
+
 def told(failure):
     return type(failure).__name__, failure.code(), failure.details(), [tuple(p) for p in failure.trailing_metadata() or ()], isinstance(failure, grpc.RpcError)
 
@@ -89,6 +99,8 @@ def sync():
     tell("channel", (type(channel).__name__, type(echo).__name__, type(each).__name__))
     tell("signature", (str(inspect.signature(type(echo).__call__)), type(echo).future.__name__, type(echo).__call__.__qualname__))
     tell("answer", echo(b"a", metadata=[("mine", "x")]))
+    tell("metadata read once", (echo(b"a", metadata=once("once")), echo(b"a", metadata=iter([("once-too", "x")]))))
+    tell("and with an id", (echo(b"a", metadata=once("with-own", own=True)), echo.future(b"a", metadata=once("future", own=True)).result(timeout=10)))
     answer, call = echo.with_call(b"a", 5, (("mine", "x"),))
     tell("with_call", (answer, type(call).__name__, call.code(), call.details(), call.initial_metadata(), call.trailing_metadata(), call.done()))
     future = echo.future(b"a")
@@ -115,7 +127,8 @@ def sync():
         waiting.result()
     except grpc.FutureCancelledError as failure:
         tell("cancelled", type(failure).__name__)
-    for wrong in (lambda: echo(), lambda: echo(b"", metadata=[("Upper", "x")]), lambda: echo(b"", metadata=7), lambda: echo(b"", none=1)):
+    for wrong in (lambda: echo(), lambda: echo(b"", metadata=[("Upper", "x")]), lambda: echo(b"", metadata=7), lambda: echo(b"", none=1),
+                  lambda: echo(b"", metadata=iter([("mine",)])), lambda: echo(b"", metadata=once("unseen", failure=KeyError("own")))):
         try:
             wrong()
         except Exception as failure:
@@ -153,6 +166,11 @@ async def aio():
         done = []
         call.add_done_callback(lambda c: done.append(c is call))
         tell("aio " + name, (type(call).__name__, await call, await call.code(), [tuple(p) for p in await call.trailing_metadata()], done))
+    for metadata in (iter([("aio-once", "x")]), once("aio-own", own=True), once("aio-unseen", failure=KeyError("own"))):
+        try:
+            tell("aio metadata read once", await channel.unary_unary("/s.S/Echo")(b"a", metadata=metadata))
+        except Exception as failure:
+            tell("aio metadata read once", (type(failure).__name__, str(failure)))
     for name in ("List", "CoList", "CoWrite"):
         call = channel.unary_stream("/s.S/" + name)(b"")
         tell("aio " + name, (type(call).__name__, [one async for one in call], await call.code()))

@@ -35,10 +35,10 @@ def _wrap_call(original, unary):
         metadata = find_metadata(args, named)
         half, sent = begin_client(find_method(args, named), target_of(find_channel(args, named)), api.ASYNC, metadata,
                                   args[0] if unary and args else None)
-        if half is None:
-            return original(self, *args, **named)
         if sent is not metadata:
             args, named = put_metadata(args, named, sent)
+        if half is None:
+            return original(self, *args, **named)
         try:
             original(self, *args, **named)
         except BaseException as failure:

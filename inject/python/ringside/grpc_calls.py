@@ -105,23 +105,48 @@ def describe(method, peer, mode, message):
     return api.describe(name, service.lstrip("/") or None, text(peer), mode, size_of(message))
 
 
+def _again(pairs, failure):
+    for pair in pairs:
+        yield pair
+    if failure is not None:
+        raise failure
+
+
+def _take(metadata, pairs):
+    """Reads an iterator into `pairs`, which can be done only once.
+
+    @return another, for gRPC: it gives what `pairs` holds by then, and fails where the program's did
+    """
+    try:
+        for pair in metadata:
+            pairs.append(pair)
+    except Exception as failure:
+        return _again(pairs, failure)
+    return _again(pairs, None)
+
+
 def begin_client(method, peer, mode, metadata, message):
     """A client's half begins.
 
-    @return it (None: nothing is recorded), and the metadata to send
+    @return it (None: nothing is recorded), and the metadata to send in either case: an iterator's have been read
     """
+    pairs, sent = [], metadata
     try:
-        sent = list(metadata or ())
-        own = carried_in(sent)
-        half = api.begin_client(functions, describe(method, peer, mode, message), own)
+        if metadata and iter(metadata) is metadata:
+            sent = _take(metadata, pairs)
+        else:
+            pairs.extend(metadata or ())
+        half = api.begin_client(functions, describe(method, peer, mode, message), carried_in(pairs))
         if not half._call.key:
-            return None, metadata
-        if any(pair[0] == KEY for pair in sent):
-            return half, metadata
-        sent.append((KEY, half.text()))
-        return half, sent if isinstance(metadata, list) else tuple(sent)
+            return None, sent
+        if any(pair[0] == KEY for pair in pairs):
+            return half, sent
+        pairs.append((KEY, half.text()))
+        if sent is not metadata:
+            return half, sent
+        return half, pairs if isinstance(metadata, list) else tuple(pairs)
     except Exception:  # what the program gave is for gRPC to judge
-        return None, metadata
+        return None, sent
 
 
 def begin_server(details, context, message):

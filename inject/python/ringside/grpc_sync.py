@@ -40,10 +40,10 @@ def _wrap_callable(original, ends):
             return original(self, *args, **named)
         metadata = find_metadata(args, named)
         half, sent = begin_client(self._method, target_of(self._channel), mode, metadata, args[0] if args else named.get("request"))
-        if half is None:
-            return original(self, *args, **named)
         if sent is not metadata:
             args, named = put_metadata(args, named, sent)
+        if half is None:
+            return original(self, *args, **named)
         try:
             result = original(self, *args, **named)
         except BaseException as failure:
