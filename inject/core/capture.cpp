@@ -43,6 +43,8 @@ constinit std::atomic<std::uint32_t> acted{0};
 constinit std::atomic<bool> hears_exit{false};
 // A source that loads or looks up something while it attaches comes back in through the exported stubs.
 __thread bool t_acting __attribute__((tls_model("initial-exec")));
+/// What the caller had, for leave().
+__thread int t_cancel_state __attribute__((tls_model("initial-exec")));
 /// Nobody acts until the fork is over.
 __thread bool t_holds_for_fork __attribute__((tls_model("initial-exec")));
 
@@ -73,6 +75,8 @@ bool enter(Place place) {
     }
     t_acting = true;
     mutex_held.store(true, std::memory_order_relaxed);
+    // A thread of the job that somebody has cancelled would end in what sources call (they join a thread, and CUPTI may do anything), with the mutex.
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &t_cancel_state);
     return true;
 }
 
@@ -80,6 +84,7 @@ void leave() {
     mutex_held.store(false, std::memory_order_relaxed);
     t_acting = false;
     pthread_mutex_unlock(&mutex);
+    pthread_setcancelstate(t_cancel_state, nullptr);
 }
 
 /// @param all  null: only those that call us

@@ -1,7 +1,7 @@
 // An owned descriptor. The shim keeps none beyond a function: jobs call closefrom() and count their descriptors.
 #pragma once
 
-#include <unistd.h>
+#include "inject/core/kernel_calls.hpp"
 
 namespace ringside::inject {
 
@@ -14,7 +14,7 @@ public:
     FileDescriptor(const FileDescriptor&) = delete;
     FileDescriptor& operator=(const FileDescriptor&) = delete;
     ~FileDescriptor() {
-        if (fd_ >= 0) close(fd_);
+        if (fd_ >= 0) close_file(fd_);
     }
 
     explicit operator bool() const { return fd_ >= 0; }

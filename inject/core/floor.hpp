@@ -16,5 +16,3 @@ RINGSIDE_PIN(pthread_mutex_trylock);
 RINGSIDE_PIN(pthread_setspecific);
 
 #undef RINGSIDE_PIN
-// With 64-bit offsets this is what fcntl() is called (2.28); on x86-64 it is the same function.
-__asm__(".symver fcntl64,fcntl@GLIBC_2.2.5");

@@ -1,12 +1,12 @@
 #include "inject/core/headroom.hpp"
 
-#include <fcntl.h>
 #include <sys/statfs.h>
 
 #include <cstring>
 
 #include "inject/core/file_descriptor.hpp"
 #include "inject/core/fixed_text.hpp"
+#include "inject/core/kernel_calls.hpp"
 
 namespace ringside::inject {
 
@@ -38,12 +38,12 @@ constexpr Controller kControllers[] = {
 /// A file, a character at a time.
 class Characters {
 public:
-    explicit Characters(const char* path) : file_(open(path, O_RDONLY | O_CLOEXEC)) {}
+    explicit Characters(const char* path) : file_(open_file(path, O_RDONLY | O_CLOEXEC)) {}
 
     /// @return 0 at the end, and where there is no file
     char next() {
         if (at_ == size_) {
-            const ssize_t size = file_ ? read(file_.get(), bytes_, sizeof bytes_) : -1;
+            const ssize_t size = file_ ? read_file(file_.get(), bytes_, sizeof bytes_) : -1;
             at_ = 0;
             size_ = size > 0 ? static_cast<std::size_t>(size) : 0;
         }

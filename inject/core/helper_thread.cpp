@@ -14,6 +14,7 @@
 #include "inject/core/c_library.hpp"
 #include "inject/core/capture.hpp"
 #include "inject/core/fork.hpp"
+#include "inject/core/kernel_calls.hpp"
 #include "inject/core/process.hpp"
 
 #ifndef SYS_futex_waitv
@@ -77,7 +78,7 @@ bool wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen_
     if (has_waited(syscall(SYS_futex, &word, FUTEX_WAIT, seen_word,
                            (seen_word & 1) != 0 ? &period : nullptr)))
         return true;
-    return has_waited(nanosleep(&period, nullptr));
+    return has_waited(sleep_for(period));
 }
 
 void* run(void*) {

@@ -1,15 +1,14 @@
 #include "inject/core/job_directory.hpp"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "inject/core/budget.hpp"
 #include "inject/core/file_status.hpp"
 #include "inject/core/identity.hpp"
+#include "inject/core/kernel_calls.hpp"
 #include "schema/ticks.hpp"
 
 namespace ringside::inject {
@@ -38,10 +37,10 @@ bool ours(const FileDescriptor& file, mode_t type, off_t least_size = 0) {
 
 /// Opens first and makes second: all but the first process of a job find it there.
 FileDescriptor open_or_make(int parent, const char* name) {
-    int fd = openat(parent, name, kDirectoryFlags);
+    int fd = open_at(parent, name, kDirectoryFlags);
     if (fd < 0 && errno == ENOENT) {
         if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) return FileDescriptor{};
-        fd = openat(parent, name, kDirectoryFlags);
+        fd = open_at(parent, name, kDirectoryFlags);
     }
     FileDescriptor directory{fd};
     return ours(directory, S_IFDIR) ? static_cast<FileDescriptor&&>(directory) : FileDescriptor{};
@@ -69,12 +68,12 @@ bool make_control_page(const FileDescriptor& directory) {
     FixedText<96> name;
     name.append(".control.").append_number(static_cast<std::uint64_t>(getpid()));
     name.append(".").append_number(schema::read_ticks(schema::TicksSource::kTsc).value);
-    const FileDescriptor file{openat(directory.get(), name.c_str(),
-                                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
+    const FileDescriptor file{open_at(directory.get(), name.c_str(),
+                                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
     if (!file) return false;
     ControlPage page{};
     fill(page);
-    bool made = write(file.get(), &page, sizeof page) == sizeof page;
+    bool made = write_file(file.get(), &page, sizeof page) == sizeof page;
     made = made && (linkat(directory.get(), name.c_str(), directory.get(), schema::kControlFileName,
                            0) == 0 ||
                     errno == EEXIST);
@@ -102,7 +101,7 @@ FileDescriptor open_step_by_step(const JobPath& path) {
 
 FileDescriptor open_control_page(const FileDescriptor& directory) {
     return FileDescriptor{
-        openat(directory.get(), schema::kControlFileName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
+        open_at(directory.get(), schema::kControlFileName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
 }
 
 const ControlPage* map(const FileDescriptor& file) {
@@ -155,7 +154,7 @@ const ControlPage* map_control_page(const FileDescriptor& directory) {
 
 schema::BudgetPage* map_budget_page(const FileDescriptor& directory) {
     const FileDescriptor file{
-        openat(directory.get(), schema::kBudgetFileName, O_RDWR | O_NOFOLLOW | O_CLOEXEC)};
+        open_at(directory.get(), schema::kBudgetFileName, O_RDWR | O_NOFOLLOW | O_CLOEXEC)};
     if (!ours(file, S_IFREG, sizeof(schema::BudgetPage))) return nullptr;
     void* memory = mmap(nullptr, sizeof(schema::BudgetPage), PROT_READ | PROT_WRITE, MAP_SHARED,
                         file.get(), 0);

@@ -1,7 +1,6 @@
 #include "inject/core/segment_file.hpp"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -9,6 +8,7 @@
 
 #include "inject/core/budget.hpp"
 #include "inject/core/intern.hpp"
+#include "inject/core/kernel_calls.hpp"
 #include "inject/core/process.hpp"
 #include "inject/core/stale_segments.hpp"
 #include "inject/core/start_data.hpp"
@@ -44,8 +44,8 @@ std::uint64_t allowed_bytes() {
 /// Named from the first on: agents wait for what has no size or is not ready. To make it without a name and link it when it is whole would
 /// cost each start of a process as much again.
 FileDescriptor make_file(const FileDescriptor& directory, const SegmentName& name) {
-    return FileDescriptor{openat(directory.get(), name.c_str(),
-                                 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
+    return FileDescriptor{open_at(directory.get(), name.c_str(),
+                                  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
 }
 
 bool lock(const FileDescriptor& file) {
@@ -53,7 +53,7 @@ bool lock(const FileDescriptor& file) {
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     lock.l_len = 1;
-    return fcntl(file.get(), F_OFD_SETLK, &lock) == 0;
+    return control_lock(file.get(), F_OFD_SETLK, &lock) == 0;
 }
 
 void fill(SegmentHeader& header, const schema::ClockSnapshot& clock, std::uint64_t start_ticks,
@@ -158,7 +158,7 @@ SegmentHeader* make_segment(const FileDescriptor& directory, const schema::Contr
     SegmentHeader* header = nullptr;
     // One byte makes the header's page real, so that a full file system is an error here and not SIGBUS below.
     if (ftruncate(file.get(), static_cast<off_t>(segment_bytes)) == 0 && lock(file) &&
-        pwrite(file.get(), "", 1, 0) == 1) {
+        write_file_at(file.get(), "", 1, 0) == 1) {
         header = static_cast<SegmentHeader*>(map_shared(file, sizeof *header));
     }
     if (header != nullptr) {

@@ -1,13 +1,12 @@
 #include "inject/core/stale_segments.hpp"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/syscall.h>
 
 #include <cstring>
 
 #include "inject/core/file_status.hpp"
+#include "inject/core/kernel_calls.hpp"
 #include "schema/control_page.hpp"
 #include "schema/segment.hpp"
 
@@ -45,19 +44,19 @@ bool is_locked(const FileDescriptor& file, off_t length) {
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     lock.l_len = length;
-    return fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+    return control_lock(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 bool agent_is_there(const FileDescriptor& directory) {
     const FileDescriptor file{
-        openat(directory.get(), schema::kLockFileName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
+        open_at(directory.get(), schema::kLockFileName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
     return file && is_locked(file, 0);
 }
 
 /// Of a dead process, whole, and without a lane: nobody would miss it.
 bool is_stale(const FileDescriptor& directory, const char* name) {
     const FileDescriptor file{
-        openat(directory.get(), name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
+        open_at(directory.get(), name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
     struct stat status {};
     if (!file || !status_of(file.get(), status) || !S_ISREG(status.st_mode) ||
         status.st_uid != geteuid() || is_locked(file, 1)) {
@@ -65,7 +64,7 @@ bool is_stale(const FileDescriptor& directory, const char* name) {
     }
     std::uint64_t words[5];
     static_assert(offsetof(schema::SegmentHeader, lanes_in_use) == 28 && sizeof words >= 32);
-    if (pread(file.get(), words, sizeof words, 0) != sizeof words) return false;
+    if (read_file_at(file.get(), words, sizeof words, 0) != sizeof words) return false;
     return words[0] == schema::kSegmentMagic && words[3] >> 32 == 0;
 }
 

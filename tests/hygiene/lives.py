@@ -1,20 +1,22 @@
 #!/usr/bin/python3
 """Each way of a process to live, traced: who recorded what, nothing of it twice or in another's ring, and the program is what it is without us.
 
-    lives.py CASE       the modes of lives.c
+    lives.py CASE       the modes of lives.c, and cancelled.c
 """
-from cases import Captured, check, kLives, left_in, run, same
+import os
 
-kRanges, kThreads, kRounds, kSpawns = 20, 8, 25, 100
+from cases import Captured, check, compile_c, kHere, kLives, left_in, run, same
+
+kRanges, kThreads, kRounds, kSpawns, kCancelled = 20, 8, 25, 100, 20
 kExited = 1  # schema's Fate
 kMostStack = 4096
 
 
-def traced(workspace, mode, expected, status=0, **more):
+def traced(workspace, mode, expected, status=0, program=kLives, **more):
     """@param expected  how many ranges of each name, exactly; None: any number"""
-    without = same(workspace, [kLives, mode])
+    without = same(workspace, [program, mode])
     check(not left_in(workspace), "%s: left behind: %s", mode, left_in(workspace))
-    captured = Captured(workspace, [kLives, mode], status=status, **more)
+    captured = Captured(workspace, [program, mode], status=status, **more)
     check(captured.result == without, "%s in a capture: %s, without the shim %s", mode, captured.result, without)
     counts = captured.counts()
     check(set(counts) <= set(expected), "%s: ranges that it has not made: %s", mode, counts)
@@ -96,6 +98,15 @@ def signal_handlers(workspace):
     print("main %d, handlers %d, of which %d inside a hook" % (in_main, in_handler, missing), flush=True)
 
 
+def cancelled_threads(workspace):
+    """A thread with a cancel to come ends where it wants to: neither in a hook nor in a fork of ours, with its lock and a descriptor of ours."""
+    program = compile_c(workspace, os.path.join(kHere, "cancelled.c"), "cancelled", "-pthread", "-ldl")
+    captured = traced(workspace, "all", {"first": kCancelled, "child": kCancelled, "main": 1}, program=program)
+    told = [line.partition(": ")[2] for line in captured.result.out.splitlines()]
+    fine = "%d cancelled, the lock is free after %d, descriptors 0, children " % (kCancelled, kCancelled)
+    check(told == [fine + "0", fine + "%d" % (3 * kCancelled), fine + "0"], "the program says: %s", captured.result.out)
+
+
 def user_namespace(workspace):
     """unshare(CLONE_NEWUSER) is refused to a process with a second thread: where no framework is, there is none."""
     captured = traced(workspace, "namespace", {"before": kRanges, "after": kRanges})
@@ -109,4 +120,4 @@ def weak_checks(workspace):
 
 run({"fork": fork, "fork_among_threads": fork_among_threads, "raw_fork": raw_fork, "vfork": vfork, "posix_spawn": spawn, "exec": exec_,
      "closefrom": closefrom, "thread_ends": thread_ends, "signal_handlers": signal_handlers, "user_namespace": user_namespace,
-     "weak_checks": weak_checks})
+     "weak_checks": weak_checks, "cancelled_threads": cancelled_threads})

@@ -1,6 +1,6 @@
 """The checks on the source tree, one meson test each.
 
-    lint.py CHECK [--root DIR] [--build DIR]       CHECK: layering top-level readmes sizes words sync format exports needed floor tidy
+    lint.py CHECK [--root DIR] [--build DIR]       CHECK: layering top-level readmes sizes words sync format exports needed floor cancellation tidy
 
 Prints each violation as path:line: text. Exit status: 0 none, 1 some, 2 usage, 77 the machine lacks what the check needs.
 """
@@ -38,6 +38,7 @@ kChecks = {
     "exports": lambda options: shim.exports(options.root, os.path.join(options.build, kShim)),
     "needed": lambda options: of_both(shim.libraries, options),
     "floor": lambda options: of_both(shim.floor, options),
+    "cancellation": lambda options: of_both(shim.cancellation, options),
     "tidy": lambda options: tidy.check(options.root, options.build),
 }
 

@@ -174,6 +174,12 @@ class Shim(Planted):
         more = self.compile("inject/more", "int f() { return 0; }\n", "-Wl,--no-as-needed")
         self.assertIn("needs libstdc++.so.6", "".join(violation.text for violation in shim.libraries(self.root, more)))
 
+    def test_a_cancellation_point(self):
+        none = self.compile("inject/none", 'extern "C" long syscall(long, ...);\nint f() { return syscall(3, 0); }\n', "-nodefaultlibs", "-lc")
+        self.assertEqual(found(shim.cancellation(self.root, none)), [])
+        code = 'extern "C" int close(int);\nextern "C" long pread64(int, void*, unsigned long, long);\nlong f() { return close(0) + pread64(0, nullptr, 0, 0); }\n'
+        two = self.compile("inject/two", code, "-nodefaultlibs", "-lc")
+        self.assertEqual([violation.text.split("(")[0] for violation in shim.cancellation(self.root, two)], ["calls close", "calls pread64"])
 
     def test_a_version_beyond_the_floor(self):
         old = self.compile("inject/old", 'extern "C" int puts(const char*);\nint f() { return puts(""); }\n', "-nodefaultlibs", "-lc")

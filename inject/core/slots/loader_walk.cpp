@@ -1,11 +1,11 @@
 #include "inject/core/slots/loader_walk.hpp"
 
 #include <errno.h>
-#include <time.h>
 
 #include <atomic>
 #include <cstdint>
 
+#include "inject/core/kernel_calls.hpp"
 #include "inject/core/start_data.hpp"
 
 namespace ringside::inject {
@@ -27,7 +27,7 @@ void wait_for(const std::atomic<std::uint32_t>& word, std::uint32_t wanted) {
         // SYNC(walk): pairs with the sequentially consistent stores of the other side: of two that begin at once one sees the other.
         if (word.load(std::memory_order_seq_cst) <= wanted) break;
         const timespec pause{0, kLookNs};
-        nanosleep(&pause, nullptr);
+        sleep_for(pause);
     }
     errno = saved_errno;
 }

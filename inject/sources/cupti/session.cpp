@@ -1,10 +1,7 @@
 // CUPTI during a capture: subscribed to, our clock in it, its kinds on; and all of that off again. What libringside_cupti.so gives the shim.
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <atomic>
 
+#include "inject/core/kernel_calls.hpp"
 #include "inject/sources/cupti/buffers.hpp"
 #include "inject/sources/cupti/devices.hpp"
 #include "inject/sources/cupti/library.hpp"
@@ -65,7 +62,7 @@ void await_deliveries() {
     constexpr int kTries = 10'000;
     const timespec pause{0, 100'000};
     for (int i = 0; i < kTries && g_delivering.load(std::memory_order_seq_cst) != 0; ++i)
-        nanosleep(&pause, nullptr);
+        sleep_for(pause);
 }
 
 // --- what CUPTI calls ---
