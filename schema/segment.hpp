@@ -58,7 +58,7 @@ enum class Loss : std::uint32_t {
     kNamesFull = 0,        ///< names that went inline or were cut
     kStackTooDeep = 1,     ///< ranges below the open stack's depth: passed over
     kTableFull = 2,        ///< calls that found the in-flight pool full: passed over
-    kLaneRefused = 3,      ///< records of threads that got no lane (budget, memory)
+    kLaneRefused = 3,      ///< hooks on threads that got no lane (budget, memory), not records
     kReentered = 4,        ///< hooks that ran inside a hook (a signal handler)
     kUnmatchedEnd = 5,     ///< ends without a begin that were passed over
     kHookOtherTarget = 6,  ///< slots that pointed elsewhere and were left alone

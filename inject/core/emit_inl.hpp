@@ -192,6 +192,12 @@ private:
     Context context_;
 };
 
+/// A source as a bit of a mask of sources.
+constexpr std::uint32_t bit_of(SourceId source) {
+    return 1u << static_cast<std::uint32_t>(source);
+}
+constexpr std::uint32_t kEverySource = ~0u;
+
 /// What a thread keeps in its TLS block. Its first line is all that a range needs of it: the lane's own state is here and not behind a pointer,
 /// because in a program's work each line is cold. All zero at first.
 struct alignas(64) ThreadSlot {
@@ -206,9 +212,7 @@ struct alignas(64) ThreadSlot {
     std::uint32_t refused_lane = 0;
     PushKeys pushed;
 
-    bool wants(SourceId source) const {
-        return (sources >> static_cast<std::uint32_t>(source) & 1) != 0;
-    }
+    bool wants(SourceId source) const { return (sources & bit_of(source)) != 0; }
 };
 
 constexpr std::size_t ThreadLane::hot_bytes() {
@@ -223,8 +227,9 @@ extern __thread ThreadSlot t_slot __attribute__((tls_model("initial-exec"), visi
 enum class Writes { kNothing, kRecord };
 
 /// The rest of HookScope's constructor: a thread's first record, another capture word, a hook inside a hook.
+/// @param sources  whose hook it is, a bit each: where the capture leaves them all out nothing is opened, and nothing lost
 /// @return whether there is a lane to record into: the scope is entered
-bool enter_hook(std::uint32_t word, Writes writes);
+bool enter_hook(std::uint32_t word, Writes writes, std::uint32_t sources = kEverySource);
 
 /// The same of a hook that attach() has put in place, under the capture word as it is now.
 /// @return that word where the scope is entered, else 0
@@ -234,17 +239,7 @@ bool enter_hook(std::uint32_t word, Writes writes);
 /// inside another one (a signal handler's) records nothing and is counted.
 class HookScope {
 public:
-    explicit HookScope(Writes writes = Writes::kRecord) {
-        const std::uint32_t word = capture_word();
-        if ((word & 1) == 0) [[likely]]
-            return;
-        if (t_slot.word != word) [[unlikely]] {
-            if (enter_hook(word, writes)) word_ = word;
-            return;
-        }
-        enter(word);
-        t_slot.lane.fetch_ahead();
-    }
+    explicit HookScope(Writes writes = Writes::kRecord) : HookScope(writes, kEverySource) {}
     /// For hooks that attach() puts in place: a capture's end is seen when the helper thread sees it (the agent leaves out what begins
     /// after it), so that no hook of a thread that records looks at the control page, a page and a line that are cold in most programs.
     struct Attached {};
@@ -272,7 +267,8 @@ public:
         if (word_ != 0) leave();
     }
     /// For sources whose hooks are always in place: nothing is recorded where the capture leaves this one out.
-    explicit HookScope(SourceId source, Writes writes = Writes::kRecord) : HookScope(writes) {
+    explicit HookScope(SourceId source, Writes writes = Writes::kRecord)
+        : HookScope(writes, bit_of(source)) {
         if (word_ == 0 || t_slot.wants(source)) [[likely]]
             return;
         leave();
@@ -290,6 +286,18 @@ public:
     std::uint32_t word() const { return word_; }
 
 private:
+    HookScope(Writes writes, std::uint32_t sources) {
+        const std::uint32_t word = capture_word();
+        if ((word & 1) == 0) [[likely]]
+            return;
+        if (t_slot.word != word) [[unlikely]] {
+            if (enter_hook(word, writes, sources)) word_ = word;
+            return;
+        }
+        enter(word);
+        t_slot.lane.fetch_ahead();
+    }
+
     void enter(std::uint32_t word) {
         t_slot.word = ThreadSlot::kInside;
         // The compiler alone must keep the order: what could come between is a signal handler on this thread.

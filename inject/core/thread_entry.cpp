@@ -112,7 +112,10 @@ std::uint32_t enter_attached_hook(Writes writes) {
     return (now & 1) != 0 && enter_hook(now, writes) ? now : 0;
 }
 
-bool enter_hook(std::uint32_t word, Writes writes) {
+bool enter_hook(std::uint32_t word, Writes writes, std::uint32_t sources) {
+    // First of all: what nobody wants is not lost, and is worth no lane.
+    if ((sources & g_process.control->source_mask.load(std::memory_order_relaxed)) == 0)
+        return false;
     ThreadSlot& slot = t_slot;
     if (slot.word == ThreadSlot::kInside) {
         if (writes == Writes::kRecord) count_loss(schema::Loss::kReentered);

@@ -102,6 +102,56 @@ TEST_CASE("hook: one inside another (a signal handler's) records nothing and is 
     });
 }
 
+TEST_CASE("hook: of a source that the capture leaves out no lane is opened, and nothing is lost") {
+    Sandbox box;
+    box.set_capture(true);
+    box.run([&] {
+        EXPECT(box.load());
+        box.control().source_mask.store(inject::bit_of(SourceId::kTorch));
+        const SegmentView view(box.segments()[0]);
+        const auto hook = [] {
+            HookScope unwanted(SourceId::kNvtx);
+            EXPECT(!unwanted);
+        };
+        hook();
+        EXPECT(view.header().lanes_in_use.load() == 0);
+        EXPECT(view.header().real_bytes.load() == 0);
+        box.control().process_budget_bytes.store(1);
+        hook();
+        {
+            HookScope refused(SourceId::kTorch);
+            EXPECT(!refused);
+        }
+        hook();
+        EXPECT(view.loss(schema::Loss::kLaneRefused) == 1);
+        EXPECT(view.loss(schema::Loss::kRefusedByProcess) == 1);
+    });
+}
+
+TEST_CASE("hook: of a source that the capture leaves out one inside another is not counted") {
+    Sandbox box;
+    box.set_capture(true);
+    box.run([&] {
+        EXPECT(box.load());
+        box.control().source_mask.store(inject::bit_of(SourceId::kApi));
+        in_hook([](ThreadLane& lane) {
+            HookScope unwanted(SourceId::kNvtx);
+            EXPECT(!unwanted);
+            HookScope wanted(SourceId::kApi);
+            EXPECT(!wanted);
+            lane.mark(SourceId::kApi, 0, lane.intern("m", 1), 1, 1);
+        });
+        {
+            // On a thread that has its lane, too.
+            HookScope unwanted(SourceId::kNvtx);
+            EXPECT(!unwanted);
+        }
+        const SegmentView view(box.segments()[0]);
+        EXPECT(view.records(0).size() == 1);
+        EXPECT(view.loss(schema::Loss::kReentered) == 1);
+    });
+}
+
 TEST_CASE("hook: errno survives a thread's first record, also a refused one") {
     Sandbox box;
     box.set_capture(true);
