@@ -188,6 +188,7 @@ void end_improbe(Frame& frame, int result) {
 
 namespace {
 
+/// The frame has the message's hold on its communicator, which the program may have freed: until let_go(frame.comm).
 void take_matched(Frame& frame) {
     Request matched;
     if (!take_request(frame.handle_behind(frame.at().out), &matched)) return;
@@ -206,6 +207,7 @@ void begin_mrecv(Frame& frame) {
 
 void end_mrecv(Frame& frame, int result) {
     end_recv(frame, result);
+    let_go(frame.comm);
 }
 
 void begin_imrecv(Frame& frame) {
@@ -215,6 +217,7 @@ void begin_imrecv(Frame& frame) {
 
 void end_imrecv(Frame& frame, int result) {
     end_irecv(frame, result);
+    let_go(frame.comm);  // the request, which waits, has a hold of its own
 }
 
 }  // namespace ringside::inject::mpi

@@ -55,9 +55,7 @@ bool look_at_request(Word handle, Request* out) {
 }
 
 bool take_request(Word handle, Request* out) {
-    if (!g_requests.take(g_abi.handle(handle), out)) return false;
-    let_go(out->comm);
-    return true;
+    return g_requests.take(g_abi.handle(handle), out);
 }
 
 Sent start_request(ThreadLane* lane, Word handle, std::uint64_t* bytes) {

@@ -38,7 +38,7 @@ struct Request {
 void keep_request(Word handle, const Request& request);
 /// @return false: nothing is known of it
 bool look_at_request(Word handle, Request* out);
-/// As look_at_request(); it is forgotten.
+/// As look_at_request(); it is forgotten. Its communicator's hold is the caller's: let_go(out->comm) when it is done, or nothing may be left of that.
 bool take_request(Word handle, Request* out);
 
 /// Starts a persistent request: what it does now is posted.

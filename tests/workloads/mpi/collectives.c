@@ -141,6 +141,33 @@ static void between(Comm* on, int mine, int sends) {
     MPI_Barrier(on->comm);
 }
 
+/// A message that was taken out of the queue is received when its communicator is gone; two that are made after it are two.
+static void behind_a_matched_one(Comm* world) {
+    Comm gone = {MPI_COMM_NULL, "world/3.0", 0};
+    Comm next[2] = {{MPI_COMM_NULL, "world/4.0", 0}, {MPI_COMM_NULL, "world/5.0", 0}};
+    MPI_Message taken;
+    MPI_Request request;
+    MPI_Status status;
+    collective("MPI_Comm_dup", world, "range");
+    MPI_Comm_dup(world->comm, &gone.comm);
+    if (rank == 0) MPI_Send(out, 1, MPI_LONG, 1, 80, gone.comm);
+    if (rank == 1) MPI_Mprobe(0, 80, gone.comm, &taken, &status);
+    MPI_Comm_free(&gone.comm);
+    if (rank == 1) {
+        MPI_Imrecv(in, 1, MPI_LONG, &taken, &request);
+        MPI_Wait(&request, &status);
+    }
+    for (int i = 0; i < 2; ++i) {
+        collective("MPI_Comm_dup", world, "range");
+        MPI_Comm_dup(world->comm, &next[i].comm);
+    }
+    for (int i = 0; i < 2; ++i) {
+        collective("MPI_Allreduce", &next[i], "range");
+        MPI_Allreduce(out, in, 1, MPI_LONG, MPI_SUM, next[i].comm);
+    }
+    for (int i = 0; i < 2; ++i) MPI_Comm_free(&next[i].comm);
+}
+
 int main(int argc, char** argv) {
     if (argc < 2) return 2;
     begin_saying(argv[1], &argc, &argv);
@@ -171,6 +198,7 @@ int main(int argc, char** argv) {
     MPI_Comm_free(&pair.comm);
     MPI_Comm_free(&ring.comm);
     MPI_Comm_free(&half.comm);
+    behind_a_matched_one(&world);
     collective("MPI_Barrier", &world, "range");
     MPI_Barrier(world.comm);
     fclose(said);
