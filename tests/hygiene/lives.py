@@ -23,7 +23,7 @@ def traced(workspace, mode, expected, status=0, program=kLives, **more):
     # More threads than lanes before a starved agent gives one back: not recorded, and counted.
     refused = captured.loss("lane refused")
     missing = {name: count - counts[name] for name, count in expected.items() if count is not None and counts[name] != count}
-    check(sum(missing.values()) == refused and min(missing.values(), default=0) >= 0 and captured.lost() == 0,
+    check(sum(missing.values()) == refused == captured.lost() and min(missing.values(), default=0) >= 0,
           "%s: %s, expected %s, lost %d, without a lane %d", mode, dict(counts), expected, captured.lost(), refused)
     print("%s: %s in %d processes" % (mode, dict(counts), len(captured.processes)), flush=True)
     return captured
