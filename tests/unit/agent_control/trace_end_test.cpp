@@ -81,7 +81,7 @@ TEST_SUITE("unit") {
                 if (progress.phase != when || std::exchange(asked, true)) return;
                 fbs::CancelRequestT cancel;
                 cancel.keep = false;
-                gone = static_cast<bool>(client_of(a)->ask<fbs::CancelReplyT>(std::move(cancel)));
+                gone = static_cast<bool>(client_of(a)->ask<fbs::CancelReplyT>(cancel));
             };
             const auto reply = client_of(a)->trace(request_over({b.endpoint}, 100), hooks);
             REQUIRE(asked);
