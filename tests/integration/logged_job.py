@@ -12,7 +12,7 @@ import json
 import socket
 import sys
 
-from harness import OffInTime, check, main, skip
+from harness import OffInTime, check, hand_over_ns, main, skip
 from hosts import kFirstAddress, what_is_missing
 from rsd.index import Job
 from rsd.shapes import kLevels, kModes, kRpcStates, kStatuses
@@ -20,7 +20,8 @@ from scenarios import kDriftPpb, kSkewNs, three_hosts, three_nodes, traced_logge
 
 kInternalModule = "torch.distributed.rpc.api"
 kTorch = 1
-kShare, kSlackNs = 0.05, 1_000_000
+kShare, kMostShare, kSlackNs = 0.05, 0.3, 1_000_000
+kUsualHandOverNs = 20_000
 in_time = set()  # calls that were right, in this attempt or one before
 kSlackOnHostsNs = 5_000_000  # the switch between them wants the cores, too
 kRoundingNs = 2
@@ -57,18 +58,26 @@ def pair_up(rows, calls, modes_known):
 def check_durations(job, pairs):
     """A call never takes less than what it slept. It takes what it slept, or what the job logged, in one of the attempts: where others want
     the cores either may be late, and which call it is differs; a span that begins or ends with the wrong event is off in all of them.
+    The first one of its kind is not measured: Python's part of it, between log and call, may wait for memory that the machine has to find.
+    Where a thread's turn takes the machine longer than usual, so may a call.
     """
-    off = []
+    off, known_kinds = [], set()
+    slow = max(1, hand_over_ns() / kUsualHandOverNs)
+    print("a turn takes %.1f times as long as usual" % slow, flush=True)
     for row, call in pairs:
+        kind = (call.function, call.caller, call.callee, call.mode)
+        if kind not in known_kinds:
+            known_kinds.add(kind)
+            continue
         dump, _ = job.of_node(call.rpc.client.node)
         duration = dump.duration_ns(call.client.end - call.client.begin)
         text = "%s(%s -> %s, %s)" % (call.function, call.caller, call.callee, call.mode)
         if row["sleep_ms"] is not None and row["status"] != "RuntimeError" and variant != "hosts":  # there the way is part of the call
-            known, slack, what = row["sleep_ms"] * 1e6, kShare * row["sleep_ms"] * 1e6, "slept"
+            known, slack, what = row["sleep_ms"] * 1e6, min(kMostShare, kShare * slow) * row["sleep_ms"] * 1e6, "slept"
             check(duration > known * (1 - kShare / 10), "%s slept %.3f ms and took %.3f ms", text, known / 1e6, duration / 1e6)
         else:
             known, what = row["end_ns"] - row["begin_ns"], "logged"
-            slack = max(kShare * known, kSlackOnHostsNs if variant == "hosts" else kSlackNs)
+            slack = max(kShare * known, slow * (kSlackOnHostsNs if variant == "hosts" else kSlackNs))
         if abs(duration - known) <= slack:
             in_time.add(text)
         elif text not in in_time:
@@ -182,7 +191,7 @@ def test(workspace):
     rows = logged(logs)
     pairs = pair_up(rows, of_the_user(job), modes_known)
     timeouts = check_joins(pairs)
-    check(timeouts == (2 if variant == "twice" else 1), "%d timeouts", timeouts)
+    check(timeouts == (3 if variant == "twice" else 2), "%d timeouts", timeouts)
     check(job.index.ambiguous == 0, "%d ambiguous", job.index.ambiguous)
     check_parents(job, pairs)
     check_levels(job, "Full" if modes_known else "Degraded")

@@ -74,8 +74,8 @@ def settle():
     return True
 
 
-def calls():
-    """What worker0 does in a round."""
+def calls(said):
+    """What worker0 does in a round, in the first one twice. `said`: the late one's condition"""
     x = torch.ones(2)
     log.sync(kSecond, torch.add, "aten::add", args=(x, x))
     log.sync(kThird, torch.add, "aten::add", args=(x, x))
@@ -91,7 +91,6 @@ def calls():
     log.sync(kSecond, chain_in_then, "chain_in_then", args=(kThird, x))
     log.sync("worker0", torch.add, "aten::add", args=(x, 5))
     log.sync(kSecond, boom, "boom", args=(kSleepMs,), sleep_ms=kSleepMs, expect=ValueError)
-    said = "late.%d" % log.round
     log.sync(kSecond, late, "late", args=(8 * kTimeoutS * 1e3, said), timeout=kTimeoutS, expect=RuntimeError)
     conditions.await_condition(conditions_dir, said)
     log.settle()
@@ -125,7 +124,9 @@ def main():
             conditions.announce(conditions_dir, "ready.%d" % options.rank)
             conditions.await_condition(conditions_dir, "go")
         if options.rank == 0:
-            calls()
+            # The first call of a kind is in part the machine's, which finds the memory for it.
+            for go in range(2 if round_ == 1 else 1):
+                calls("late.%d.%d" % (round_, go))
             if round_ == options.rounds:
                 conditions.announce(conditions_dir, "done")
         if round_ == options.rounds:

@@ -1,6 +1,5 @@
 // A server on its socket: what it answers, and what it survives.
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -11,7 +10,6 @@
 #include <random>
 
 #include "agent/control/convert.hpp"
-#include "agent/control/socket_file.hpp"
 #include "agent/control/unsent_letters.hpp"
 #include "agents.hpp"
 
@@ -94,28 +92,6 @@ TEST_SUITE("unit") {
             CHECK((status.st_mode & 0777) == 0600);
         }
         CHECK(::access(path.c_str(), F_OK) != 0);
-    }
-
-    TEST_CASE(
-        "server: a socket's file that is gone is made again, once there is a descriptor for it") {
-        const Folder folder;
-        const std::string endpoint = ipc_endpoint(folder, "a");
-        zmq::context_t context;
-        zmq::socket_t socket(context, zmq::socket_type::router);
-        const auto path = bind_socket_file(socket, endpoint);
-        REQUIRE(path);
-        REQUIRE(::unlink(path->c_str()) == 0);
-        rlimit before{};
-        REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
-        const int next = ::dup(0);
-        ::close(next);
-        const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
-        REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-        const auto refused = bind_again(socket, endpoint);
-        REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
-        CHECK_FALSE(refused);
-        CHECK(bind_again(socket, endpoint));
-        CHECK(::access(path->c_str(), F_OK) == 0);
     }
 
     TEST_CASE("server: a shutdown request ends it, after the reply") {

@@ -31,10 +31,15 @@ TEST_CASE("engine: prepare waits for the shims, begin and stop decide what is ke
     const std::uint64_t begin_ticks = ticks_now();
     for (int i = 0; i < 20; ++i) lane.range(name, ticks_now(), ticks_now());
     const Nanoseconds end = node.engine->node_now();
-    // Well after it: what a pass drains before the stop has come moves the end.
+    // Once the stop is ordered: what a pass drains before moves the end.
+    const FakeControl control(node.job);
     const std::uint64_t later = ticks_now() + (std::uint64_t{1} << 36);
-    for (int i = 0; i < 5; ++i) lane.range(name, later, later);
-    const auto report = node.engine->stop(0xc0ffee, end);
+    std::thread after([&] {
+        while (control.page().stop_ticks.load() == ~0ull) std::this_thread::yield();
+        for (int i = 0; i < 5; ++i) lane.range(name, later, later);
+    });
+    const auto report = node.engine->stop(0xc0ffee, {end.value + 50'000'000});
+    after.join();
     REQUIRE(report);
     const DumpFile dump = read_dump(report->path);
     check_accounts(dump);
