@@ -1,10 +1,7 @@
 // What a peer may send to a leader, or to a relay, before anybody there reads it.
-#include <arpa/inet.h>
 #include <doctest/doctest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -12,8 +9,10 @@
 
 #include <zmq.hpp>
 
+#include "agent/control/at_once.hpp"
 #include "agent/control/key.hpp"
 #include "agent/control/peer_links.hpp"
+#include "deaf_hosts.hpp"
 #include "folder.hpp"
 
 using namespace ringside::agent;
@@ -21,6 +20,8 @@ using namespace ringside::agent::test;
 namespace fbs = ringside::fbs;
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 /// A peer that has been asked something.
 struct Peer {
@@ -67,33 +68,26 @@ struct Peer {
 
 TEST_SUITE("unit") {
     TEST_CASE("peer links: hosts that are not there are looked for all at once") {
-        // Their connections wait for ever: the listener's queue is full.
-        const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        socklen_t size = sizeof address;
-        auto* const any = reinterpret_cast<sockaddr*>(&address);
-        REQUIRE(::bind(listener, any, size) == 0);
-        REQUIRE(::listen(listener, 0) == 0);
-        REQUIRE(::getsockname(listener, any, &size) == 0);
-        std::vector<int> waiting;
-        for (int i = 0; i < 4; ++i) {
-            waiting.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-            (void)!::connect(waiting.back(), any, size);
-        }
-        std::vector<std::string> endpoints;
-        for (int host = 1; host <= 200; ++host)
-            endpoints.push_back("tcp://127.0.0." + std::to_string(host) + ":" +
-                                std::to_string(ntohs(address.sin_port)));
+        const DeafHosts hosts(200);
         zmq::context_t context;
         PeerLinks links(context);
-        const SteadyTime from = std::chrono::steady_clock::now();
-        const auto found = links.connect(endpoints, {*make_key()});
+        const auto from = Clock::now();
+        const auto found = links.connect(hosts.endpoints(), {*make_key()});
         // Two rounds of two seconds; one after the other they would take minutes.
-        CHECK(std::chrono::steady_clock::now() - from < Milliseconds(12'000));
+        CHECK(Clock::now() - from < Milliseconds(12'000));
         for (const auto& one : found) CHECK_FALSE(one);
-        for (const int fd : waiting) ::close(fd);
-        ::close(listener);
+    }
+
+    TEST_CASE("peer links: given up, no more hosts are looked for") {
+        const DeafHosts hosts(8 * kMostAtOnce);
+        zmq::context_t context;
+        std::atomic<std::size_t> asked{0};
+        PeerLinks links(context, [&] { return ++asked > kMostAtOnce; });
+        const auto from = Clock::now();
+        const auto found = links.connect(hosts.endpoints(), {*make_key()});
+        // One round of two seconds, not eight.
+        CHECK(Clock::now() - from < Milliseconds(8'000));
+        for (const auto& one : found) CHECK_FALSE(one);
     }
 
     TEST_CASE("peer links: a peer that says much is held back before it is read") {

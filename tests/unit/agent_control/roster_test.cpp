@@ -1,8 +1,11 @@
 // What becomes of nodes whose turn a round did not come to.
 #include <doctest/doctest.h>
 
+#include "agent/control/at_once.hpp"
+#include "agent/control/key.hpp"
 #include "agent/control/roster.hpp"
 #include "agents.hpp"
+#include "deaf_hosts.hpp"
 #include "scripted_agent.hpp"
 
 using namespace ringside::agent;
@@ -53,5 +56,22 @@ TEST_SUITE("unit") {
         CHECK_FALSE(roster.nodes()[2].taking_part);
         CHECK(roster.nodes()[3].taking_part);
         CHECK(roster.anybody());
+    }
+
+    TEST_CASE("roster: a trace that is given up looks for no hosts any more") {
+        const Folder folder;
+        const DeafHosts hosts(4 * kMostAtOnce);
+        FakeEngine engine(engine_options(folder, "lead"));
+        NodeService own(engine, {});
+        own.take_key(*make_key());
+        zmq::context_t context;
+        const Event nudge;
+        nudge.raise();
+        Roster roster(
+            own, context, [] {}, nudge);
+        const auto from = std::chrono::steady_clock::now();
+        roster.meet(hosts.endpoints());
+        CHECK(std::chrono::steady_clock::now() - from < Milliseconds(4'000));
+        CHECK_FALSE(roster.nodes()[1].taking_part);
     }
 }

@@ -226,3 +226,18 @@ TEST_CASE("armed: a trace's iterations are its own: the next one of the window h
     CHECK_FALSE(report_of(without, 1).iterations.has_value());
     CHECK(told_of(read_dump(without.path), 1) == nullptr);
 }
+
+TEST_CASE("engine: what was seen of a capture's iterations is told while it runs, and not after") {
+    Node node;
+    node.make_directories();
+    Fake one(node, 1);
+    node.open();
+    begin(node, asked(1));
+    one.boundary(1);
+    one.boundary(2);
+    CHECK(eventually([&] { return progress(node).done == 1; }));
+    REQUIRE(node.engine->processes().size() == 1);
+    CHECK(node.engine->processes()[0].iterations_seen > 0);
+    node.stop();
+    CHECK(node.engine->processes()[0].iterations_seen == 0);
+}
