@@ -107,6 +107,16 @@ def cancelled_threads(workspace):
     check(told == [fine + "0", fine + "%d" % (3 * kCancelled), fine + "0"], "the program says: %s", captured.result.out)
 
 
+def constructors(workspace):
+    """A linked library's constructor, a child and a thread of it come before our own constructor: nothing of theirs is in the way, and what comes after it is recorded."""
+    source = os.path.join(kHere, "early.c")
+    library = compile_c(workspace, source, "libearly.so", "-shared", "-fPIC", "-pthread", "-ldl")
+    program = compile_c(workspace, source, "early", "-DUSER", "-pthread", "-ldl", library, "-Wl,-rpath," + os.path.dirname(library))
+    captured = traced(workspace, "constructors", {"early": None, "early child": None, "early thread": None, "main": kRanges, "late thread": kRanges, "at the end": kRanges},
+                      program=program)
+    check(captured.result.out == "loaded 1, by the thread 1, child 3\n", "it says %s", captured.result.out)
+
+
 def user_namespace(workspace):
     """unshare(CLONE_NEWUSER) is refused to a process with a second thread: where no framework is, there is none."""
     captured = traced(workspace, "namespace", {"before": kRanges, "after": kRanges})
@@ -120,4 +130,4 @@ def weak_checks(workspace):
 
 run({"fork": fork, "fork_among_threads": fork_among_threads, "raw_fork": raw_fork, "vfork": vfork, "posix_spawn": spawn, "exec": exec_,
      "closefrom": closefrom, "thread_ends": thread_ends, "signal_handlers": signal_handlers, "user_namespace": user_namespace,
-     "weak_checks": weak_checks, "cancelled_threads": cancelled_threads})
+     "weak_checks": weak_checks, "cancelled_threads": cancelled_threads, "constructors": constructors})

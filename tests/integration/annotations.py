@@ -9,6 +9,7 @@ import os
 import sys
 
 from harness import check, main, skip
+from perfetto import check_same, exported, need_trace_processor
 from rsd.index import Job
 
 kNvtx, kGrpc, kApi, kItt = 2, 3, 6, 7
@@ -88,6 +89,13 @@ def check_events(job, trace, rows, source, expected):
         count = sum(n for e, n in made.items() if e.name == event.name and e.kind == event.kind)
         check(row["count"] >= count, "the row %s counts %d of %d", event.name, row["count"], count)
     print("%d events of %d kinds in dump, trace and table" % (sum(made.values()), len(made)), flush=True)
+
+
+def check_pftrace(workspace, *said):
+    """What trace.json tells of each slice of "traced" .pftrace tells, too; among that is each of `said`."""
+    need_trace_processor()
+    packets, _ = exported(workspace, "traced", workspace.path("traced"), ".pftrace")
+    check_same(workspace, workspace.path("traced.json"), packets, *said)
 
 
 def check_level(job, source, level=kFull, reason=""):

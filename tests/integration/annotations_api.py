@@ -2,7 +2,7 @@
 """Our own API, end to end: in C and in Python; RPCs whose halves two processes make. See annotations.py."""
 import os
 
-from annotations import Event, check_events, check_level, kApi, run_case, thread_names, traced
+from annotations import Event, check_events, check_level, check_pftrace, kApi, run_case, thread_names, traced
 from harness import check, kWorkloads
 
 def api_events():
@@ -24,6 +24,7 @@ def api_c(workspace, program):
     check(thread_names(trace) == {"main of api_calls", "named by the api"}, "threads are called %s", thread_names(trace))
     ranges = {r.name: r for r in job.events[0].ranges}
     check(ranges["across threads"].end_tid == ranges["on the other thread"].tid != ranges["across threads"].tid, "it did not end on the other thread")
+    check_pftrace(workspace, "Category=", "Colour=", "Payload=")
 
 
 def api_python(workspace, python):

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from annotations import Event, check_events, check_level, kItt, of_source, run_case, thread_names, traced
+from annotations import Event, check_events, check_level, check_pftrace, kItt, of_source, run_case, thread_names, traced
 from harness import check, skip
 
 def itt_events(chained=False):
@@ -34,6 +34,7 @@ def itt_c(workspace, program):
         check(ranges[name].tid != other and ranges[name].end_tid == other, "%s did not end on the other thread", name)
     check(ranges["task of the second"].begin < ranges["inner task"].begin < ranges["outer task"].end < ranges["task of the second"].end,
           "a task_end ended another domain's task")
+    check_pftrace(workspace, "Domain=")
 
 
 def itt_chain(workspace, program, collector):

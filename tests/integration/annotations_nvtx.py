@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from annotations import Event, check_events, check_level, kNvtx, of_source, run_case, thread_names, traced
+from annotations import Event, check_events, check_level, check_pftrace, kNvtx, of_source, run_case, thread_names, traced
 from harness import check, skip
 
 def nvtx_events():
@@ -41,6 +41,7 @@ def nvtx_c(workspace, program):
     check(outer.begin < inner.begin < outer.end < inner.end, "a pop ended another domain's range: %s %s", vars(outer), vars(inner))
     losses = next(iter(job.dumps)).footer.processes[0].losses
     check(losses[1] == 7, "70 pushes on top of 1, 64 places: 7 are passed over, counted were %d", losses[1])
+    check_pftrace(workspace, "Domain=", "Category=", "Colour=", "Payload=")
 
 
 def nvtx_idle(workspace, program):

@@ -15,7 +15,7 @@ from harness import check, kSource, main, skip
 
 sys.path.insert(0, os.path.join(kSource, "tests", "gpu"))
 from checks import demangled
-from perfetto import check_file, exported, need_trace_processor, perfetto
+from perfetto import check_file, check_same, exported, need_trace_processor
 from rsd.index import Job
 
 kRanks = 2
@@ -84,26 +84,6 @@ def check_perfetto(workspace, directory, end):
         check(row["kernel"].startswith(kernel) and row["track"] == "stream %d" % stream and row["ns"] == ns and row["n"] == expected,
               "%s: %s, expected %s on stream %d, %d ns, %d times", end, row, kernel, stream, ns, expected)
     return trace, told
-
-
-# Every slice with all that is said of it, but where its record lies, which .pftrace says of the row. Lists of lists are text in it.
-kSlices = """
-select s.category as category, s.name as name, s.ts - (select min(ts) from slice) as ts, s.dur as dur,
-  (select group_concat(word, '; ') from (
-     select substr(key, instr(key, '.') + 1) || '=' || coalesce(string_value, int_value, real_value) as word from args
-     where arg_set_id = s.arg_set_id and (key glob 'args.*' or key glob 'debug.*')
-       and not (key glob '*.Record' or key glob '*.Lane' or key glob '*.Input Dims*') order by 1)) as args
-from slice s where s.category is not null order by 1, 2, 3, 4, 5"""
-
-
-def check_same(workspace, chrome, packets):
-    """trace_processor finds the same slices with the same args in both."""
-    # A point in a key is a level of it, so Perfetto takes `_` for those of .pftrace.
-    one, other = ([tuple(str(value).replace("est.", "est_") for value in row.values()) for row in perfetto(workspace, trace, kSlices)[-1]] for trace in (chrome, packets))
-    wrong = [pair for pair in zip(one, other) if pair[0] != pair[1]]
-    check(len(one) == len(other) and not wrong, "JSON has %d slices, .pftrace %d; unlike: %s", len(one), len(other), wrong[:3])
-    check(any("correlation=" in row[-1] for row in one), "no args: %s", one[:3])
-    print("%d slices, each with the same times and args in JSON and .pftrace" % len(one), flush=True)
 
 
 def python_of_oracles():
@@ -179,7 +159,7 @@ def test(workspace):
     job = Job(directory)
     chrome, _ = check_perfetto(workspace, directory, ".json")
     trace, told = check_perfetto(workspace, directory, ".pftrace")
-    check_same(workspace, chrome, trace)
+    check_same(workspace, chrome, trace, "correlation=")
     python = python_of_oracles()
     if python is None:
         skip("HolisticTraceAnalysis and TensorBoard's plugin are not here; tools/setup_oracles fetches them (Perfetto's part passed)")

@@ -7,6 +7,7 @@ trace_processor is fetched by tools/setup into ${XDG_CACHE_HOME:-~/.cache}/rings
 import collections
 import json
 import os
+import re
 import shutil
 
 from harness import check, kPython, kSource, kWorkloads, free_port, main, skip
@@ -53,6 +54,29 @@ def check_file(workspace, what, trace, told, *more):
     print("%s: %d slices, %d arrows, %d points of counters in trace_processor, as exported; no error, no data loss" % (
         what, seen[0]["n"], arrows, points[0]["n"]), flush=True)
     return answers
+
+
+# Every slice with all that is said of it, but where its record lies, which .pftrace says of the row. Lists of lists are text in it.
+kSlices = """
+select s.category as category, s.name as name, s.ts - (select min(ts) from slice) as ts, s.dur as dur,
+  (select group_concat(word, '; ') from (
+     select substr(key, instr(key, '.') + 1) || '=' || coalesce(string_value, int_value, real_value) as word from args
+     where arg_set_id = s.arg_set_id and (key glob 'args.*' or key glob 'debug.*')
+       and not (key glob '*.Record' or key glob '*.Lane' or key glob '*.Input Dims*') order by 1)) as args
+from slice s where s.category is not null order by 1, 2, 3, 4, 5"""
+
+
+def check_same(workspace, chrome, packets, *said):
+    """trace_processor finds the same slices with the same args in both; among these is each of `said`."""
+    def told(value):
+        # A point in a key is a level of it, so Perfetto takes `_` for those of .pftrace; of a whole number beyond its own 64 bits in JSON it makes a broken one.
+        return re.sub(r"=(-?\d+)\.0(?=;|$)", r"=\1", str(value).replace("est.", "est_"))
+    one, other = ([tuple(told(value) for value in row.values()) for row in perfetto(workspace, trace, kSlices)[-1]] for trace in (chrome, packets))
+    wrong = [pair for pair in zip(one, other) if pair[0] != pair[1]]
+    check(len(one) == len(other) and not wrong, "JSON has %d slices, .pftrace %d; unlike: %s", len(one), len(other), wrong[:3])
+    for word in said:
+        check(any(word in row[-1] for row in one), "no arg %s: %s", word, one[:3])
+    print("%d slices, each with the same times and args in JSON and .pftrace" % len(one), flush=True)
 
 
 def exported(workspace, what, directory, end):
