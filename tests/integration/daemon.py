@@ -185,7 +185,7 @@ def reload(workspace, program):
 
 
 def unit(workspace, program):
-    """systemd's own word on the unit; and its ExecStart line as another user, who captures a job of his own."""
+    """systemd's own word on the unit; and its ExecStart line as another user in the unit's sandbox, who captures a job of his own."""
     built = os.path.join(kBuild, "tools", "ringside-agent@.service")
     if os.getuid() != 0 or shutil.which("systemd-analyze") is None:
         skip("another user, and systemd-analyze (package systemd), are needed")
@@ -214,7 +214,11 @@ def unit(workspace, program):
         os.chown(folder, kUid, kUid)
     environment = plain_environment(HOME=home, RINGSIDE_DIR=root, RINGSIDE_OUTPUT=os.path.join(home, "output"))
     command = shlex.split(re.search(r"(?m)^ExecStart=(.*)$", text)[1])
-    with resident(workspace, environment, None, command=command, prefix=prefix) as agent:
+    # The agent alone is in the unit's sandbox.
+    sandbox = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "unit_sandbox.py"), here, str(kUid)]
+    refused = subprocess.run([*sandbox, "chown", "0", "/"], capture_output=True, text=True)
+    check("Operation not permitted" in refused.stderr or "Read-only" in refused.stderr, "the sandbox lets chown through: %s", refused.stderr)
+    with resident(workspace, environment, None, command=command, prefix=sandbox) as agent:
         job = numbered(workspace, environment, program, prefix)
         wait_until("its agent", lambda: events(workspace, environment, prefix) is not None)
         output = traced(workspace, environment, lambda: wait_until("records", lambda: events(workspace, environment, prefix) > 5000), prefix)
