@@ -69,9 +69,9 @@ private:
 
 /// When a leader leads through others, and how.
 struct TreeShape {
-    std::size_t beyond = 512;       ///< peers; of so many each has a connection of its own
-    std::size_t nodes_a_relay = 0;  ///< 0: about as many as there are relays
-    std::string asker;              ///< who is said to be asking
+    std::size_t beyond = kMostDirectPeers;  ///< peers; of so many each has a connection of its own
+    std::size_t nodes_a_relay = 0;          ///< 0: about as many as there are relays
+    std::string asker;                      ///< who is said to be asking
 };
 
 /// A node's clock against the leader's, from all its pings and, where it has a relay, that one's.

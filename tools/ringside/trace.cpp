@@ -107,6 +107,7 @@ Result<fbs::TraceRequestT> request_of(const Options& options,
         return duration.error();
     }
     fbs::TraceRequestT request;
+    request.relay_beyond = agent::kMostDirectPeers;
     if (const auto put = put_choice(options.choice, request); !put) {
         return put.error();
     }
