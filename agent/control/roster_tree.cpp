@@ -1,4 +1,6 @@
 // The roster's part that reaches nodes through others: who is whose relay, envelopes there and back, and clocks that relays measure.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,7 +20,7 @@ constexpr std::size_t kLeastGroup = 16;  ///< where the leader chooses
 /// Of a group so many are asked, one after the other, whether they would; then the leader connects to all of it.
 constexpr int kMostCandidates = 4;
 constexpr std::size_t kBundleBytes = std::size_t{128} << 10;
-/// To look for agents that are not there takes two seconds for each sixteen of them.
+/// To look for agents that are not there takes two seconds for each kMostAtOnce of them.
 constexpr Milliseconds kOpenLimit{60'000};
 constexpr Milliseconds kClocksLimit{120'000};
 constexpr Milliseconds kLeaveLimit{500};
@@ -32,6 +34,13 @@ int kind_of_place(const std::string& endpoint) {
     const bool loopback =
         address->host == "localhost" || address->host == "::1" || address->host.starts_with("127.");
     return loopback ? 1 : 2;
+}
+
+/// Half of what this process may open: processes that it is attached to, dumps, and who asks need theirs.
+std::size_t most_connections() {
+    rlimit limit{};
+    return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 2
+                                                   : std::numeric_limits<std::size_t>::max();
 }
 
 std::string through(const NodeState& relay) {
@@ -89,7 +98,7 @@ std::vector<Roster::Group> Roster::groups(const TreeShape& shape) const {
 /// @return the nodes that are to be connected to themselves
 std::vector<std::size_t> Roster::find_relays(const TreeShape& shape) {
     std::vector<Group> made;
-    if (nodes_.size() - 1 > shape.beyond) {
+    if (nodes_.size() - 1 > std::min(shape.beyond, most_connections())) {
         made = groups(shape);
     } else {
         made.resize(1);

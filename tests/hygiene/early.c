@@ -41,12 +41,12 @@ static int load(void) {
            dlsym(RTLD_DEFAULT, "getpid") != NULL;
 }
 
-static void* go_on(void* unused) {
+static void* go_on(void* itself) {
     work("early thread");
     const int found = load();
     pthread_mutex_lock(&in_main);
     work("late thread");
-    return found != 0 ? unused : NULL;
+    return found != 0 ? itself : NULL;
 }
 
 __attribute__((constructor)) static void begin(void) {

@@ -216,8 +216,9 @@ def unit(workspace, program):
     command = shlex.split(re.search(r"(?m)^ExecStart=(.*)$", text)[1])
     # The agent alone is in the unit's sandbox.
     sandbox = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "unit_sandbox.py"), here, str(kUid)]
-    refused = subprocess.run([*sandbox, "chown", "0", "/"], capture_output=True, text=True)
-    check("Operation not permitted" in refused.stderr or "Read-only" in refused.stderr, "the sandbox lets chown through: %s", refused.stderr)
+    for what, refused in (["nice", "true"], "Operation not permitted"), (["touch", "/usr/by-the-agent"], "Read-only file system"):
+        said = subprocess.run([*sandbox, *what], capture_output=True, text=True).stderr
+        check(refused in said, "in the sandbox %s says %r", what[0], said)
     with resident(workspace, environment, None, command=command, prefix=sandbox) as agent:
         job = numbered(workspace, environment, program, prefix)
         wait_until("its agent", lambda: events(workspace, environment, prefix) is not None)

@@ -86,6 +86,10 @@ def test(workspace, agents, count="300"):
     check(files <= kMostFiles and threads <= kMostThreads and kib <= kMostKib, "that is too much for an agent")
     check(told["kib_a_node"] <= kMostLeaderKib, "that is too much for a leader")
 
+    # One that was not to have relays, and may open half as many files again as there are agents.
+    told = json.loads(workspace.run("few-files", ["prlimit", "--nofile=%d" % (count * 3 // 2), agents, "whole", *words, str(count), "0"]).out())
+    check(told["relayed"] > count // 2 and told["lost"] == 0, "with few descriptors: %s", told)
+
 
 if __name__ == "__main__":
     main(lambda workspace: test(workspace, *sys.argv[1:]), "many_agents")
