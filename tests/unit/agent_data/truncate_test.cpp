@@ -1,12 +1,14 @@
 // Segments that are truncated under the agent, as ftruncate() on a live one does: the agent lives, the others' records are whole, and
 // what is lost is said.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "agent/attach/file_handle.hpp"
 #include "agent/attach/sigbus_guard.hpp"
 #include "agent/drain/process_drainer.hpp"
 #include "tests/unit/agent_data/engine_rig.hpp"
@@ -155,11 +157,13 @@ TEST_CASE("engine: live segments are truncated while it drains, and it goes on w
         const std::string path = node.job + "/7." + std::to_string(pid) + ".1";
         REQUIRE(eventually([&] { return report_of(node.engine->processes(), 1000 + i); }));
         static constexpr off_t kEdges[] = {0, 1, schema::kPageBytes, kFirstLane, kFirstLane + 64};
-        REQUIRE(::truncate(path.c_str(), random() % 2 == 0
-                                             ? kEdges[random() % std::size(kEdges)]
-                                             : static_cast<off_t>(random() % kFirstCells)) == 0);
+        // By its descriptor: the agent may have removed the file between the two.
+        const FileHandle file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+        const off_t size = random() % 2 == 0 ? kEdges[random() % std::size(kEdges)]
+                                             : static_cast<off_t>(random() % kFirstCells);
+        REQUIRE(::ftruncate(file.get(), size) == 0);
         // Half of them are long again before anybody has looked twice, with nothing but zeros.
-        if (random() % 2 == 0) REQUIRE(::truncate(path.c_str(), 2 << 20) == 0);
+        if (random() % 2 == 0) REQUIRE(::ftruncate(file.get(), 2 << 20) == 0);
         child.kill();
     }
     writer.join();
